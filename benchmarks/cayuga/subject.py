@@ -33,8 +33,7 @@ class Subject:
         """Return a sequence compiled for the mode, in which durations are ticks."""
         if not isinstance(query, Pattern):
             raise SubscriptionError("only sequences are measured here; a filter is measured with a matcher")
-        mode = self.mode
-        return compile_sequence(query, index_edges=mode.edges, index_filters=mode.instances)
+        return compile_sequence(query, mode=self.mode)
 
     def load(
         self, groups: Sequence[FilledTemplate], progress: Callable[[str], None] = lambda _: None

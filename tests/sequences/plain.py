@@ -31,6 +31,7 @@ from tocsin.sequences.automaton import Automaton, Edge, Node, Output, Test
 from tocsin.sequences.binding import bind_expression, bound_names
 from tocsin.sequences.compiling.compiler import CompiledSequence, compile_expression, parameters_in_programs
 from tocsin.sequences.matches import SequenceMatch, SequenceMatches, Step, published_event
+from tocsin.sequences.modes import MODES, Optimisations
 from tocsin.sequences.programs import Column, Program
 
 Slot = Value | Event | tuple[Event, ...] | None
@@ -273,8 +274,8 @@ class _NewMatches(Struct):
 class PlainMatcher:
     """Runs every subscription by itself."""
 
-    def __init__(self, *, index_edges: bool = True, index_filters: bool = True) -> None:
-        self._indexed = {"index_edges": index_edges, "index_filters": index_filters}
+    def __init__(self, mode: Optimisations = MODES["cayuga"]) -> None:
+        self._mode = mode
         self._held: dict[int, _Subscription] = {}
         self._epoch: int | None = None
 
@@ -285,11 +286,11 @@ class PlainMatcher:
             # A text is read as a timestamp beside a constant that is one, and that is seen when it is compiled.
             in_programs = parameters_in_programs(automaton)
             timed = any(isinstance(value, datetime) for name, value in row.items() if name in in_programs)
-            if automaton.by_row or timed or not all(self._indexed.values()):
+            if automaton.by_row or timed or not (self._mode.edges and self._mode.instances):
                 names = bound_names(prepared.query, row)
                 expression = bind_expression(prepared.expression, row, names)
                 automaton = compile_expression(
-                    expression, **self._indexed, full=prepared.full, publish=prepared.publishes
+                    expression, mode=self._mode, full=prepared.full, publish=prepared.publishes
                 )
             self._held[number] = _Subscription(automaton, Machine(automaton, row, self._epoch))
 

@@ -11,6 +11,7 @@ from tests.sequences.contract import CONTRACT, Subject
 from tests.sequences.outcomes import event, found
 from tests.sequences.plain import PlainMatcher
 from tocsin.model import Event, Value
+from tocsin.sequences.modes import MODES
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TEXTS = [
@@ -105,7 +106,7 @@ def test_the_contract(check: str) -> None:
 
 @pytest.mark.parametrize("check", ["finds_the_worked_examples", "agrees_on_whole_batches"])
 def test_the_contract_with_everything_in_programs(check: str) -> None:
-    CONTRACT[check](Subject(lambda: PlainMatcher(index_edges=False, index_filters=False), share=0.1))
+    CONTRACT[check](Subject(lambda: PlainMatcher(MODES["no mqo"]), share=0.1))
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -113,7 +114,7 @@ def test_the_contract_with_everything_in_programs(check: str) -> None:
 def test_texts_on_random_streams(text: str, indexed: bool) -> None:
     for seed in range(12):
         events = stream(seed)
-        plain = PlainMatcher(index_edges=indexed, index_filters=indexed)
+        plain = PlainMatcher(MODES["cayuga" if indexed else "no mqo"])
         assert found(text, events, plain) == found(text, events), seed
 
 

@@ -19,6 +19,7 @@ from tocsin.model.values import Kind
 from tocsin.sequences.algebra import Expression, Next, Project, Rename, Select, Stream, Union
 from tocsin.sequences.automaton import Automaton, Edge, Node, Test
 from tocsin.sequences.compiling.compiler import compile_expression, parameters_in_programs
+from tocsin.sequences.modes import MODES
 from tocsin.sequences.programs import NOTHING
 
 
@@ -209,18 +210,16 @@ def test_parameters_among_static_conditions_stay_there() -> None:
 def test_a_condition_that_never_holds_compiles_and_never_starts() -> None:
     compiled = automaton("from s a next s b where false")
     assert compiled.edges[0].test.static == FALSE
-    without = compile_expression(
-        Select(Rename(Stream("s"), "a"), Constant(False)), index_edges=False, index_filters=False
-    )
+    without = compile_expression(Select(Rename(Stream("s"), "a"), Constant(False)), mode=MODES["no mqo"])
     assert without.edges[0].test.static == TRUE
     assert program_lines(without.edges[0].test.program) == ["0: 0 < 0"]
 
 
 def test_without_indexes_programs_evaluate_everything() -> None:
     expression = compiled("from s a where a.x = 1 next s b on b.y in (1, 2) where b.z = 3").expression
-    made = compile_expression(expression, index_edges=False)
+    made = compile_expression(expression, mode=MODES["no fr-index"])
     assert (static(made.edges[0].test), statics(made)) == ("", [("y in (1, 2)", "")])
-    made = compile_expression(expression, index_filters=False)
+    made = compile_expression(expression, mode=MODES["no instance index"])
     assert (static(made.edges[0].test), statics(made)) == ("x = 1", [("", "z = 3")])
     assert program_lines(made.nodes[0].guard.rest) == ["0: y = 1, else go to 2", "1: go to 3", "2: y = 2"]
 

@@ -19,9 +19,7 @@ def _subject(mode: str, matcher: str | None = None, *, share: float) -> Subject:
     chosen = MODES[mode]
 
     def ready(query: Sequence, ticks: Mapping[str, int], *, full: bool) -> CompiledSequence:
-        return compile_sequence(
-            query, ticks, index_edges=chosen.edges, index_filters=chosen.instances, full=full
-        )
+        return compile_sequence(query, ticks, mode=chosen, full=full)
 
     return Subject(lambda: AutomatonMatcher(matcher=matcher, mode=chosen), ready, share)
 

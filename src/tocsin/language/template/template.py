@@ -88,9 +88,9 @@ class Template:
     (2, 'row 2, parameter `:s`: null is not a value and equals nothing; use `is missing` or `is present` instead')
     """
 
-    def __init__(self, source: QuerySource) -> None:
-        text = source if isinstance(source, str) else to_text(built_query(source, template=True))
-        self.query, self.parameters = parse_template(text)
+    def __init__(self, text: QuerySource) -> None:
+        written = text if isinstance(text, str) else to_text(built_query(text, template=True))
+        self.query, self.parameters = parse_template(written)
         if not self.parameters:
             raise TemplateError("a template needs a parameter, such as `:price`; this text has none")
         self._roles = roles_of(self.query)

@@ -18,6 +18,7 @@ from tocsin.sequences.compiling.assembly import assign_program, test_program
 from tocsin.sequences.compiling.chains import Chain, Link, both, bound, chain_of, push
 from tocsin.sequences.compiling.checks import checks_of
 from tocsin.sequences.compiling.formulas import split
+from tocsin.sequences.modes import MODES, Optimisations
 from tocsin.sequences.programs import Program
 from tocsin.sequences.translation import expression_of
 
@@ -25,15 +26,14 @@ from tocsin.sequences.translation import expression_of
 def compile_expression(
     expression: Expression,
     *,
-    index_edges: bool = True,
-    index_filters: bool = True,
+    mode: Optimisations = MODES["cayuga"],
     full: bool = False,
     publish: str | None = None,
 ) -> Automaton:
     """Return the automaton of an expression, or raise `SubscriptionError` if it cannot be compiled.
 
-    Without `index_edges` (or `index_filters`) the conditions of edges (or of guards) stay whole in their programs. With
-    `full`, instances also hold the chain of all events of each step. `publish` is the stream it feeds.
+    Where `mode` has no index of edges (or of instances), the conditions of edges (or of guards) stay whole in their programs.
+    With `full`, instances also hold the chain of all events of each step. `publish` is the stream it feeds.
     """
     chain = chain_of(expression)
     links = chain.links
@@ -44,19 +44,17 @@ def compile_expression(
     edges: list[Edge] = []
     for place in range(len(links) - 1, 0, -1):
         link = links[place]
-        tests = _step_tests(link, edges=index_edges, filters=index_filters)
+        tests = _step_tests(link, mode)
         keys = _keys(link, tests, wanted)
         slots = {key: slot for slot, key in enumerate(keys)}
         edges.append(Edge(tests.ending.test(slots), assign_program(wanted, slots)))
         nodes.append(_node(link, tests, slots, longest[place - 1]))
         assert link.before is not None  # noqa: S101 - there is a step before
         wanted = [link.before.of(key) for key in keys]
-    first = _step_tests(links[0], edges=index_edges, filters=index_filters)
+    first = _step_tests(links[0], mode)
     edges.append(Edge(first.ending.test({}), assign_program(wanted, {})))
     inner = {
-        link.stream.name: compile_expression(
-            link.stream.of, index_edges=index_edges, index_filters=index_filters, publish=link.stream.name
-        )
+        link.stream.name: compile_expression(link.stream.of, mode=mode, publish=link.stream.name)
         for link in links
         if link.stream.of is not None
     }
@@ -101,10 +99,10 @@ class _Step(Struct, frozen=True):
     rest: tuple[ir.Checks, ...]
 
 
-def _step_tests(link: Link, *, edges: bool, filters: bool) -> _Step:
-    guard, formulas = _part(link.on, link.guard, indexed=filters)
-    going, _ = _part(link.while_, link.going, indexed=edges)
-    ending, _ = _part(both(link.while_, link.selected), [*link.going, *link.where], indexed=edges)
+def _step_tests(link: Link, mode: Optimisations) -> _Step:
+    guard, formulas = _part(link.on, link.guard, indexed=mode.instances)
+    going, _ = _part(link.while_, link.going, indexed=mode.edges)
+    ending, _ = _part(both(link.while_, link.selected), [*link.going, *link.where], indexed=mode.edges)
     equal = [(formula, found) for formula in formulas if (found := _equality(formula)) is not None]
     keyed = [formula for formula, _ in equal]
     rest = tuple(checks_of(formula) for formula in formulas if formula not in keyed)
@@ -269,14 +267,13 @@ def compile_sequence(
     query: queries.Sequence,
     ticks: Mapping[str, int] = MappingProxyType({}),
     *,
-    index_edges: bool = True,
-    index_filters: bool = True,
+    mode: Optimisations = MODES["cayuga"],
     full: bool = False,
 ) -> CompiledSequence:
     """Return a compiled sequence, or raise `SubscriptionError` naming the part that cannot be compiled.
 
-    `ticks` has the microseconds of a tick of each declared stream. Without `index_edges` (or `index_filters`) the
-    conditions of edges (or of guards) stay whole in their programs.
+    `ticks` has the microseconds of a tick of each declared stream. Where `mode` has no index of
+    edges (or of instances), the conditions of edges (or of guards) stay whole in their programs.
 
     >>> from tocsin.language import parse
     >>> compiled = compile_sequence(parse("from stock a next stock b on b.name = a.name"))
@@ -284,7 +281,5 @@ def compile_sequence(
     ((('name', 0),), frozenset({'stock'}))
     """
     expression = expression_of(query, ticks)
-    automaton = compile_expression(
-        expression, index_edges=index_edges, index_filters=index_filters, full=full, publish=query.publish
-    )
+    automaton = compile_expression(expression, mode=mode, full=full, publish=query.publish)
     return CompiledSequence(query, expression, automaton, reads_of(expression), query.publish, full)

@@ -43,6 +43,26 @@ class Form(Struct, frozen=True, eq=False):
         return None if self.node is None else self.node.stream
 
 
+class _Runs:
+    """Runs of neighbouring rows, handed out again to the next user of their length; `top` is above all of them."""
+
+    def __init__(self) -> None:
+        self.top = 0
+        self._free: dict[int, list[int]] = {}  # by length
+
+    def take(self, length: int) -> int:
+        """Return the first row of a run that is not in use."""
+        free = self._free.get(length)
+        if free:
+            return free.pop()
+        self.top += length
+        return self.top - length
+
+    def give(self, first: int, length: int) -> None:
+        """Take back a run."""
+        self._free.setdefault(length, []).append(first)
+
+
 class FormTable:
     """The forms that are in use, and their programs in the arrays that kernels read."""
 
@@ -51,10 +71,8 @@ class FormTable:
         self._identities: InterningTable[Hashable] = InterningTable()
         self.forms: list[Form] = []  # by number; some are no longer in use
         self._code: dict[bytes, tuple[int, int]] = {}  # where it begins, and its uses
-        self._free_code: dict[int, list[int]] = {}  # by length
-        self._code_top = 0
-        self._free_keys: dict[int, list[int]] = {}  # by length
-        self._key_top = 0
+        self._code_runs = _Runs()
+        self._key_runs = _Runs()
 
     def __getitem__(self, number: int) -> Form:
         return self.forms[number]
@@ -111,8 +129,8 @@ class FormTable:
         counted = np.array(columns + key_columns, dtype=np.int64)
         self._columns.table.retain(counted)
         forms = grown(state.forms, _ROWS, number + 1)
-        first = self._take_keys(len(keys))
-        forms = grown(forms, ("key_columns", "key_slots"), self._key_top)
+        first = self._key_runs.take(len(keys))
+        forms = grown(forms, ("key_columns", "key_slots"), self._key_runs.top)
         forms.key_columns[first : first + len(keys)] = key_columns
         forms.key_slots[first : first + len(keys)] = [slot for _, slot in keys]
         node = target if isinstance(target, Node) else None
@@ -149,7 +167,7 @@ class FormTable:
                 self._drop_code(state, begin, length)
         keys = int(state.forms.key_count[number])
         if keys:
-            self._free_keys.setdefault(keys, []).append(int(state.forms.keys[number]))
+            self._key_runs.give(int(state.forms.keys[number]), keys)
 
     def _relocated(self, program: Program) -> tuple[Int32s, list[int]]:
         """Return a program's code with the numbers of its columns in all events, and these numbers."""
@@ -170,10 +188,8 @@ class FormTable:
         text = code.tobytes()
         begin, uses = self._code.get(text, (-1, 0))
         if begin < 0:
-            free = self._free_code.get(len(code))
-            begin = free.pop() if free else self._code_top
-            self._code_top = max(self._code_top, begin + len(code))
-            program = grown(state.program, ("code",), self._code_top)
+            begin = self._code_runs.take(len(code))
+            program = grown(state.program, ("code",), self._code_runs.top)
             program.code[begin : begin + len(code)] = code
             state = state._replace(program=program)
         self._code[text] = begin, uses + 1
@@ -186,15 +202,7 @@ class FormTable:
             self._code[text] = begin, uses - 1
         else:
             del self._code[text]
-            self._free_code.setdefault(length, []).append(begin)
-
-    def _take_keys(self, count: int) -> int:
-        """Return the first of so many neighbouring keys that are not in use."""
-        free = self._free_keys.get(count)
-        if free:
-            return free.pop()
-        self._key_top += count
-        return self._key_top - count
+            self._code_runs.give(begin, length)
 
 
 def constant_rows(

@@ -119,8 +119,7 @@ class AutomatonMatcher:
             values = bindings_at(columns, row)
             automaton = compile_expression(
                 bind_expression(compiled.expression, values, bound_names(compiled.query, values)),
-                index_edges=self.mode.edges,
-                index_filters=self.mode.instances,
+                mode=self.mode,
                 full=compiled.full,
                 publish=compiled.publishes,
             )
