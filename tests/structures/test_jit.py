@@ -11,10 +11,14 @@ PACKAGE = Path(tocsin.__file__).parent
 
 def imported_by(source: Path) -> set[Path]:
     """Return the modules of this package that a source takes something from."""
-    tree = ast.parse(source.read_text())
-    names = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    found = {PACKAGE.joinpath(*name.split(".")[1:]) for name in names if name.startswith("tocsin.")}
-    return {path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in found}
+    found: set[Path] = set()
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("tocsin."):
+            path = PACKAGE.joinpath(*node.module.split(".")[1:])
+            inside = [path / f"{alias.name}.py" for alias in node.names] if path.is_dir() else []
+            found.update(one if one.exists() else path / "__init__.py" for one in inside)
+            found.update([] if path.is_dir() else [path.with_suffix(".py")])
+    return found
 
 
 def test_code_is_recompiled_when_any_of_its_sources_changes() -> None:
