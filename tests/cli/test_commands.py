@@ -89,7 +89,7 @@ def test_explain_shows_each_predicate_and_answers_by_its_exit_code(tmp_path: Pat
         "? or",
         "✗ price > 100  it is 25",
         "? volume > 5  absent",
-        "✗ it looks at stream `stock`, the event is of no stream",
+        "✗ it reads stream `stock`, the event is of no stream",
         "it does not match: symbol = 'IBM' (it is 'MSFT'), price > 100 (it is 25), volume > 5 (absent)",
     ]
     assert tocsin("explain", "a = 1", "-", stdin='{"a":1}').returncode == 0

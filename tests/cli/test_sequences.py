@@ -127,7 +127,7 @@ def test_check_finds_sequences_that_cannot_run(tmp_path: Path) -> None:
     lines = done.stderr.splitlines()
     assert lines[0].startswith(f"{file}:3: subscription `two`: publishing as `s` closes a cycle: ")
     assert lines[1].startswith(f"{file}:4: subscription `odd`: ")
-    assert lines[2].startswith(f"{file}:5: subscription `view`: a view tells one answer: ")
+    assert lines[2].startswith(f"{file}:5: subscription `view`: a view has one answer: ")
     assert lines[3] == "5 subscriptions: 3 at fault, 0 warnings"
 
 

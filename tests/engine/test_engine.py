@@ -386,11 +386,11 @@ def test_explain_shows_the_truth_of_each_predicate_and_the_failed_ones(engine: E
 def test_explain_names_the_stream_or_validity_that_excludes_an_event(engine: Engine) -> None:
     engine.subscribe("from s where true", id="x", valid_from=5, valid_until=500)
     assert engine.explain("x", read_event({}, stream="t", time=500)).outside == (
-        "it looks at stream `s`, the event is of stream `t`",
+        "it reads stream `s`, the event is of stream `t`",
         "it is valid until 500, the event ended at 500",
     )
     assert engine.explain("x", read_event({"$delete": True}, time=4)).outside == (
-        "it looks at stream `s`, the event is of no stream",
+        "it reads stream `s`, the event is of no stream",
         "it is valid from 5, the event ended at 4",
         "the event is a deletion, which reaches no filter",
     )

@@ -266,10 +266,10 @@ def test_an_explanation_shows_the_change_that_an_event_would_make(engine: Engine
     assert (why.before is not None and why.before.truth, why.reason.truth) == (True, False)
     late = engine.explain("best", {"symbol": "A", "risk": 30, "per": 1}, stream="stock", time=4)
     assert (late.matched, late.outside) == (
-        False, ("the event ended at 4, before the row that is held: it is late",),
+        False, ("the event ended at 4, before the stored row: it is late",),
     )  # fmt: skip
     other = engine.explain("best", {"symbol": "A"}, time=6)
-    assert other.outside == ("it looks at `stock`, the event is of no stream",)
+    assert other.outside == ("it reads `stock`, the event is of no stream",)
     with pytest.raises(EventError, match="`best` is a view"):
         engine.explain("best")
     assert engine.answer("best") == 8
@@ -379,7 +379,7 @@ def test_numbers_by_the_column_are_floats() -> None:
         ({"k": [1, None], "x": [1.0, 2.0]}, "attribute `k`: row 1 has none"),
         ({"x": [1.0]}, "attribute `k`: row 0 has none"),
         ({"k": [1, 2], "x": [1.0, math.nan]}, "row 1 is no event: attribute `x`: NaN"),
-        ({"k": [1, 2], "x": [1, 2**53 + 1]}, "attribute `x`: row 1: a view looks at it"),
+        ({"k": [1, 2], "x": [1, 2**53 + 1]}, "attribute `x`: row 1: a view reads it"),
         ({"k": [1], "x": [[1]]}, "only an Arrow table of plain columns"),
     ],
 )

@@ -213,7 +213,7 @@ def test_two_writers_cannot_publish_the_same_generation(tmp_path: Path) -> None:
     first.subscribe("a = 1", id="x")
     second.subscribe("a = 2", id="y")
     first.publish()
-    with pytest.raises(SavedIndexError, match="open it anew"):
+    with pytest.raises(SavedIndexError, match="open it again"):
         second.publish()
     assert list(SubscriptionIndex(tmp_path / "index")) == ["x"]
 
@@ -312,6 +312,6 @@ def test_a_change_that_broke_off_is_not_published(tmp_path: Path, monkeypatch: p
         patch.setattr(Contents, "_fill", interrupt)
         with pytest.raises(KeyboardInterrupt):
             index.publish()
-    with pytest.raises(SavedIndexError, match="open the index anew"):
+    with pytest.raises(SavedIndexError, match="open the index again"):
         index.publish()
     assert list(SubscriptionIndex(tmp_path / "index")) == []

@@ -285,7 +285,7 @@ def test_the_state_of_a_subclass_is_saved_with_it(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(_Tallying, "saved_states", ("_state", "_tally", "_extra", "_more"))
     monkeypatch.setattr(_Tallying, "_more", np.zeros(1), raising=False)
-    with pytest.raises(SavedMatcherError, match="it has no array `more`; save the matcher anew"):
+    with pytest.raises(SavedMatcherError, match="it has no array `more`; save the matcher again"):
         open_matcher(tmp_path)
 
 
@@ -352,7 +352,7 @@ def test_a_folder_of_an_older_format(folder: Path) -> None:
     edit_manifest(folder, format=FORMAT - 1, tocsin="0.0.9")
     assert refusal(folder) == (
         f"{folder}: it was saved by Tocsin 0.0.9 in format {FORMAT - 1}, and Tocsin 0.1.0 reads format {FORMAT}; "
-        "save the matcher anew"
+        "save the matcher again"
     )
 
 
@@ -360,7 +360,7 @@ def test_a_manifest_that_lacks_something(folder: Path) -> None:
     edit_manifest(folder, arrays=None)
     assert refusal(folder) == (
         f"{folder}/manifest.json: it cannot be read: Expected `object`, got `null` - at `$.arrays`; "
-        "save the matcher anew"
+        "save the matcher again"
     )
 
 
@@ -378,17 +378,17 @@ def test_a_file_that_is_missing_or_damaged(
     file = parts_of(folder) / "state.store.newest.npy"
     whole = file.read_bytes()
     file.unlink()
-    assert refusal(folder) == f"{file}: the file is missing; save the matcher anew"
+    assert refusal(folder) == f"{file}: the file is missing; save the matcher again"
     for size in (0, 50, len(whole) - 1):
         file.write_bytes(whole[:size])
-        assert refusal(folder) == f"{file}: the file is cut short, or is no array; save the matcher anew"
+        assert refusal(folder) == f"{file}: the file is cut short, or is no array; save the matcher again"
     np.save(file, np.zeros(64, dtype=np.int64))
     assert refusal(folder) == (
-        f"{file}: the file holds int64[64], but the manifest says int32[64]; save the matcher anew"
+        f"{file}: the file holds int64[64], but the manifest says int32[64]; save the matcher again"
     )
     np.save(file, np.zeros(63, dtype=np.int32))
     assert refusal(folder) == (
-        f"{file}: the file holds int32[63], but the manifest says int32[64]; save the matcher anew"
+        f"{file}: the file holds int32[63], but the manifest says int32[64]; save the matcher again"
     )
 
 
@@ -396,10 +396,10 @@ def test_words_that_are_missing_or_damaged(folder: Path) -> None:
     file = parts_of(folder) / "vocabulary.symbols.json"
     whole = file.read_bytes()
     file.unlink()
-    assert refusal(folder) == f"{file}: the file is missing; save the matcher anew"
+    assert refusal(folder) == f"{file}: the file is missing; save the matcher again"
     for broken in (whole[:-2], b"", b"7"):
         file.write_bytes(broken)
-        assert refusal(folder) == f"{file}: the file is cut short, or is no list; save the matcher anew"
+        assert refusal(folder) == f"{file}: the file is cut short, or is no list; save the matcher again"
 
 
 def test_an_array_that_this_version_keeps_otherwise(folder: Path) -> None:
@@ -408,7 +408,7 @@ def test_an_array_that_this_version_keeps_otherwise(folder: Path) -> None:
     edit_manifest(folder, arrays={**manifest["arrays"], "state.totals": {"dtype": "<f4", "shape": [8]}})
     assert refusal(folder) == (
         f"{folder}: its array `state.totals` is float32[8], which is not what this version of Tocsin keeps "
-        "there; save the matcher anew"
+        "there; save the matcher again"
     )
 
 

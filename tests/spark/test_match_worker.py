@@ -244,7 +244,7 @@ def test_another_index_in_the_same_folder_is_reported(tmp_path: Path) -> None:
         index.publish()
         plan, other = (match_batches, route_batches) if shards == 1 else (route_batches, match_batches)
         assert sum(one.num_rows for one in plan(job, [batch])) == 1
-        with pytest.raises(SparkError, match="start the stream anew"):
+        with pytest.raises(SparkError, match="restart the stream"):
             list(other(job, [batch]))
         shutil.rmtree(tmp_path / "index")
 

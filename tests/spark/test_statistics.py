@@ -147,7 +147,7 @@ def test_groups_come_from_the_subscriptions_and_excluded_ones_are_reported(
     assert list(found.groups) == [("city", "kind")]
     assert found.groups_left_out == 1
     assert caplog.messages == [
-        "the 1 groups of attributes that most subscriptions ask for are counted, 1 are not; raise `max_groups`"
+        "the 1 most frequent groups of attributes in subscriptions are counted, 1 are not; raise `max_groups`"
     ]
     every = statistics(frame, subscriptions=[c for _, c in batch], groups=[("price", "id")], payload="body")
     assert list(every.groups) == [("id", "price"), ("city", "kind"), ("city", "id")]

@@ -55,11 +55,11 @@ def test_other_conditions_are_followed_by_rows(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("select min(y), max(y) from table t", "a view tells one answer"),
-        ("select y, max(y) from table t", "a view tells one answer"),
+        ("select min(y), max(y) from table t", "a view has one answer"),
+        ("select y, max(y) from table t", "a view has one answer"),
         ("select max(y) - 1 from table t", "an aggregate stands alone"),
-        ("select distinct x, y from table t", "`select distinct` tells the values of one attribute"),
-        ("select distinct max(x) from table t", "`select distinct` tells the values of one attribute"),
+        ("select distinct x, y from table t", "`select distinct` has the values of one attribute"),
+        ("select distinct max(x) from table t", "`select distinct` has the values of one attribute"),
         (
             "select * from table t a join table u b on a.x < b.x",
             "`on a.x < b.x`: two tables are joined where",

@@ -175,7 +175,7 @@ def _outside(query: Filter, subscription: Subscription, event: Event) -> tuple[s
     reasons = []
     if query.stream is not None and query.stream != event.stream:
         of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
-        reasons.append(f"it looks at stream `{query.stream}`, the event is {of}")
+        reasons.append(f"it reads stream `{query.stream}`, the event is {of}")
     reasons += subscription.outside_validity(event)
     if is_deletion(event):
         reasons.append("the event is a deletion, which reaches no filter")

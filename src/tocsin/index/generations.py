@@ -122,7 +122,7 @@ class Generations:
         if not self.storage.create(_file(generation.number), msgspec.json.encode(generation)):
             raise self.fault(
                 f"generation {generation.number} is there already: another process has changed the index meanwhile; "
-                "open it anew and repeat the change"
+                "open it again and repeat the change"
             )
 
     def of_batch(self, query: str, batch: int, *, may_decide: bool = True) -> int | None:

@@ -193,7 +193,7 @@ class SubscriptionIndex:
         held = self._contents
         if held.is_torn:
             raise self.generations.fault(
-                "a change broke off half-way and is not published; open the index anew and repeat it"
+                "a change was interrupted and is not published; open the index again and repeat it"
             )
         held.settle()
         if lateness is not None:

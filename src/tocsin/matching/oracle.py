@@ -146,9 +146,9 @@ class Oracle:
                 self._expressions(id_).clauses.append(cnf)
             self._size = len(parts.arrays["ids"]) + len(parts.arrays["cnf_ids"])
         except KeyError as fault:
-            raise SavedMatcherError(f"it has no `{fault.args[0]}`; save the matcher anew") from None
+            raise SavedMatcherError(f"it has no `{fault.args[0]}`; save the matcher again") from None
         except FormError as fault:
-            raise SavedMatcherError(f"a predicate cannot be read: {fault}; save the matcher anew") from None
+            raise SavedMatcherError(f"a predicate cannot be read: {fault}; save the matcher again") from None
 
     def _expressions(self, id_: int) -> _Expressions:
         return self._stored.setdefault(id_, _Expressions())

@@ -39,7 +39,7 @@ _PARTS: Final = "parts-"
 _MAPPED: Final = 1 << 16  # a smaller file is read at once: each map keeps a file open
 _INTERNED: Final = ("names", "symbols", "predicates", "patterns")  # tables of a vocabulary
 _TESTS: Final = "vocabulary.tests"
-_REMEDY: Final = "save the matcher anew"
+_REMEDY: Final = "save the matcher again"
 
 
 class MatcherParts(Struct, frozen=True):
@@ -360,11 +360,11 @@ def rebuilt(like: Nested, arrays: Mapping[str, NDArray[Any]], name: str = "") ->
     if isinstance(like, np.ndarray):
         array = arrays.get(name)
         if array is None:
-            raise SavedMatcherError(f"it has no array `{name}`; save the matcher anew")
+            raise SavedMatcherError(f"it has no array `{name}`; save the matcher again")
         if array.dtype != like.dtype or array.shape[1:] != like.shape[1:]:
             raise SavedMatcherError(
                 f"its array `{name}` is {array.dtype}{list(array.shape)}, which is not what this version of "
-                "Tocsin keeps there; save the matcher anew"
+                "Tocsin keeps there; save the matcher again"
             )
         return array  # type: ignore[return-value]
     parts = {

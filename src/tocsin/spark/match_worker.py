@@ -209,7 +209,7 @@ def _generation(job: MatchJob, reader: IndexReader, *, is_sharded: bool) -> int:
     if is_sharded is not (shards > 1):
         raise SparkError(
             f"{job.index}: another index was made here, with {shards} shard{'s' if shards > 1 else ''}; "
-            "start the stream anew, so that it is planned for that"
+            "restart the stream, so that it is planned for that"
         )
     return number
 

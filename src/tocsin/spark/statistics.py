@@ -114,7 +114,7 @@ def _candidates(subscriptions: ConjunctionBatch | Iterable[Conjunction], max_gro
     found = candidate_groups(subscriptions, most=max_groups, width=WIDEST)
     if found.left_out:
         _log.warning(
-            "the %d groups of attributes that most subscriptions ask for are counted, %d are not; raise `max_groups`",
+            "the %d most frequent groups of attributes in subscriptions are counted, %d are not; raise `max_groups`",
             len(found.groups),
             found.left_out,
         )

@@ -55,7 +55,7 @@ def _asked(view: View, id_: str) -> tuple[str, Term | None]:
     if view.distinct:
         if len(view.select) != 1 or aggregates:
             raise SubscriptionError(
-                "`select distinct` tells the values of one attribute or expression; make one view for each",
+                "`select distinct` has the values of one attribute or expression; make one view for each",
                 id_,
             )
         return "distinct", view.select[0].term
@@ -64,12 +64,12 @@ def _asked(view: View, id_: str) -> tuple[str, Term | None]:
     first = aggregates[0]
     if len(view.select) > 1:
         raise SubscriptionError(
-            "a view tells one answer: one of min, max, count, sum, avg alone; make one view for each", id_
+            "a view has one answer: one of min, max, count, sum, avg alone; make one view for each", id_
         )
     if not isinstance(first, Aggregate):
         raise SubscriptionError(
-            f"`{view.select[0].name}`: an aggregate stands alone, as in `select min(price)`; what is made of several, "
-            "make of their notifications",
+            f"`{view.select[0].name}`: an aggregate stands alone, as in `select min(price)`; make one view for "
+            "each aggregate, and combine their answers",
             id_,
         )
     return first.function.value, first.argument

@@ -57,6 +57,6 @@ def explain_view(
 def _followed(compiled: CompiledView) -> str:
     if isinstance(compiled, CompiledRangeView):
         by = f"a range of `{compiled.x}`" if compiled.x is not None else "every row"
-        return f"{compiled.aggregate} over {by}: a change tells by itself which ranges it concerns"
+        return f"{compiled.aggregate} over {by}: a change is reformulated to messages for the affected ranges"
     members = "pairs of rows" if len(compiled.tables) == 2 else "rows"
     return f"{compiled.aggregate}: the {members} that satisfy its condition are kept"

@@ -41,7 +41,7 @@ def number(value: Value | None, name: str) -> float:
         return math.nan
     if not -_EXACT <= value <= _EXACT and not is_exact(value):  # type: ignore[operator]
         raise EventError(
-            f"a view looks at it, and no float of 64 bits holds {_shown(value)} exactly; "
+            f"a view reads it, and no float of 64 bits holds {_shown(value)} exactly; "
             "send it as a smaller number, or as text",
             name,
         )
@@ -56,7 +56,7 @@ def moment(value: Value | None, name: str) -> float:
     ticks = microseconds(time)
     if float(ticks) != ticks:
         raise EventError(
-            f"a view looks at it, and no float of 64 bits holds the microseconds of {time.isoformat()}", name
+            f"a view reads it, and no float of 64 bits holds the microseconds of {time.isoformat()}", name
         )
     return float(ticks)
 

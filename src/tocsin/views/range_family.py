@@ -286,7 +286,7 @@ def _numbers(batch: Batch, name: str) -> Floats:
     wrong = np.flatnonzero(column.inexact())
     if len(wrong):
         raise EventError(
-            f"row {wrong[0]}: a view looks at it, and no float of 64 bits holds "
+            f"row {wrong[0]}: a view reads it, and no float of 64 bits holds "
             f"{column.words[wrong[0]]} exactly; send it as a smaller number, or as text",
             name,
         )

@@ -274,11 +274,11 @@ class ViewRuntime:
         update = self.read(event) if event.stream in names else None
         if update is None:
             of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
-            outside = [f"it looks at {quoted(names)}, the event is {of}"]
+            outside = [f"it reads {quoted(names)}, the event is {of}"]
         else:
             outside = list(subscription.outside_validity(event))
             if update.table.is_late(update.key, update.end):
-                outside.insert(0, f"the event ended at {event.end}, before the row that is held: it is late")
+                outside.insert(0, f"the event ended at {event.end}, before the stored row: it is late")
         if outside or update is None:
             return explain_view(subscription, compiled, answer, answer, outside=tuple(outside))
         table, slot = update.table, update.table.find(update.key)

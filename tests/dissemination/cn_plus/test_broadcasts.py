@@ -111,7 +111,7 @@ def test_several_equal_rows_are_lost_one_by_one() -> None:
 
 def test_changes_before_the_change_of_a_missing_row_are_applied() -> None:
     minima = minima_of(TABLE, RANGES)
-    with pytest.raises(PointError, match=r"change 1: its old point \(41\.0, 12\.0\) is not held"):
+    with pytest.raises(PointError, match=r"change 1: its old point \(41\.0, 12\.0\) is not stored"):
         follow(minima, ((50, 5), None), ((41, 12), None), ((70, 6), None))
     assert minima.rows == len(TABLE) - 1
     assert [minima.height(number) for number in range(5)] == [3, 3, 8, 6, 6]

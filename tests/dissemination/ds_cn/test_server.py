@@ -198,7 +198,7 @@ def test_rows_come_from_visited_owners_and_are_charged() -> None:
 def test_changes_before_the_change_of_a_missing_row_are_applied() -> None:
     x, y = np.array(TABLE, dtype=float).T
     rows = DistributedServer(split_at(45), "min", x, y)
-    with pytest.raises(PointError, match=r"change 1: its old point \(41\.0, 12\.0\) is not held"):
+    with pytest.raises(PointError, match=r"change 1: its old point \(41\.0, 12\.0\) is not stored"):
         rows.walk(point_changes([((40, 12), None), ((41, 12), None), ((50, 5), None)]))
     assert len(rows) == len(TABLE) - 1
 

@@ -178,7 +178,7 @@ def narrowest_from(overlay: Overlay, here: int, widths: NDArray[np.float64]) -> 
 
 def test_impossible_multicasts_are_refused() -> None:
     overlay = make_overlay(3)
-    with pytest.raises(TocsinError, match=r"fan-out of 17 .* from 1 to 16"):
+    with pytest.raises(TocsinError, match=r"fan-out of 17 .* use 1 to 16"):
         Multicast(overlay, 0, fan_out=17)
     with pytest.raises(TocsinError, match="nodes 0 to 2"):
         Multicast(overlay, 3)

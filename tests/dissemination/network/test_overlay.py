@@ -56,7 +56,7 @@ def test_a_seed_gives_one_placing() -> None:
 
 @pytest.mark.parametrize("nodes", [0, 11])
 def test_an_overlay_that_does_not_fit_is_refused(nodes: int) -> None:
-    with pytest.raises(TocsinError, match="ask for 1 to 10"):
+    with pytest.raises(TocsinError, match="use 1 to 10"):
         place_overlay(make_topology(10), nodes, seed=1)
 
 

@@ -236,5 +236,5 @@ def test_strategies_that_disagree_are_not_drawn(
         )
 
     monkeypatch.setattr(strategy_named("S-CN"), "publish", deaf)
-    with pytest.raises(TocsinError, match=r"event 0: strategy S-CN tells 0 subscriptions, and CN \d+"):
+    with pytest.raises(TocsinError, match=r"event 0: strategy S-CN changes 0 answers, and CN \d+"):
         make_scene(prepared.setting, prepared.queries, ["CN", "S-CN"], chapters)

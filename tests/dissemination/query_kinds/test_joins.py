@@ -267,13 +267,13 @@ def test_a_missing_or_duplicate_row_is_named_with_its_change() -> None:
     server = small().new_server()
     fine: Change = (JoinSide.R, 3, ABSENT, (9.0, 15.0))
     with pytest.raises(
-        PointError, match=r"change 1, table S: row 7 is not held with key 5\.0 and value 0\.1"
+        PointError, match=r"change 1, table S: row 7 is not stored with key 5\.0 and value 0\.1"
     ):
         server.reformulate(columns([fine, (JoinSide.S, 7, (5.0, 0.1), ABSENT)]))
     for again in (fine, (JoinSide.R, 3, ABSENT, (5.0, 15.0))):
-        with pytest.raises(PointError, match=r"change 0, table R: row 3 is held already, with key 9\.0"):
+        with pytest.raises(PointError, match=r"change 0, table R: row 3 is stored already, with key 9\.0"):
             server.reformulate(columns([again]))
-    with pytest.raises(PointError, match="change 0, table R: row 4 is not held"):
+    with pytest.raises(PointError, match="change 0, table R: row 4 is not stored"):
         server.reformulate(columns([(JoinSide.R, 4, (9.0, 15.0), (9.0, 15.0))]))
     for _ in range(2):
         server.reformulate(

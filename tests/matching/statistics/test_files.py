@@ -80,4 +80,4 @@ def test_a_damaged_file_raises_an_error_with_the_reason(tmp_path: Path, place: s
     document["attributes"]["a"]["kinds"]["number"][place] = broken
     path.write_text(json.dumps(document), encoding="utf-8")
     assert refusal(path).startswith("they cannot be read: ")
-    assert refusal(path).endswith("; compute them anew")
+    assert refusal(path).endswith("; compute them again")

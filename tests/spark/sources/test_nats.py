@@ -221,7 +221,7 @@ def test_a_recreated_stream_is_noticed(stream: Stream, reader: _StreamReader) ->
     anew = Stream(stream.server, stream.name)
     anew.publish("new")
     with pytest.raises(
-        SparkError, match=r"ends before message 6, where the checkpoint stands: it was made anew"
+        SparkError, match=r"ends before message 6, where the checkpoint stands: it was recreated"
     ):
         reader.latestOffset({"from": 1, "to": 6}, EVERYTHING)
     lenient = reader_of(stream, failOnDataLoss=False)

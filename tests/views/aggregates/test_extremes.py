@@ -147,7 +147,7 @@ def test_zero_has_no_sign() -> None:
 
 def test_a_change_of_a_point_that_is_not_stored_is_refused() -> None:
     reformulator = loaded(TABLE)
-    with pytest.raises(PointError, match=r"change 1: its old point \(50\.0, 6\.0\) is not held"):
+    with pytest.raises(PointError, match=r"change 1: its old point \(50\.0, 6\.0\) is not stored"):
         reformulator.reformulate(point_changes([(None, (60, 3)), ((50, 6), (50, 7))]))
 
 

@@ -39,9 +39,7 @@ class Multicast:
 
     def __init__(self, overlay: Overlay, server: int, *, fan_out: int = 10, seed: int = 1) -> None:
         if not 1 <= fan_out <= _MAX_FAN_OUT:
-            raise TocsinError(
-                f"a fan-out of {fan_out} cannot be kept in trees; ask for one from 1 to {_MAX_FAN_OUT}"
-            )
+            raise TocsinError(f"a fan-out of {fan_out} cannot be kept in trees; use 1 to {_MAX_FAN_OUT}")
         if not 0 <= server < len(overlay):
             raise TocsinError(
                 f"node {server} cannot be the server; the overlay has the nodes 0 to {len(overlay) - 1}"

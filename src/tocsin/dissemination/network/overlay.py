@@ -35,7 +35,7 @@ def place_overlay(topology: Topology, nodes: int, *, seed: int) -> Overlay:
     """Return an overlay on random hosts in random order; leaves are taken first."""
     if not 1 <= nodes <= topology.nodes:
         raise TocsinError(
-            f"an overlay of {nodes} nodes does not fit into a network of {topology.nodes}; ask for 1 to {topology.nodes}"
+            f"an overlay of {nodes} nodes does not fit into a network of {topology.nodes}; use 1 to {topology.nodes}"
         )
     random = np.random.default_rng([seed, topology.nodes, nodes])
     shuffled = random.permutation(topology.nodes)

@@ -140,7 +140,7 @@ def _scene_event(
     for strategy, other in zip(strategies, told, strict=True):
         if repr(other) != repr(told[0]):
             raise TocsinError(
-                f"event {number}: strategy {strategy.name} tells {len(other):,} subscriptions, and "
+                f"event {number}: strategy {strategy.name} changes {len(other):,} answers, and "
                 f"{strategies[0].name} {len(told[0]):,}, or different ones; no page is written"
             )
     messages = event.messages

@@ -116,13 +116,13 @@ class KeyedRows:
     def expect(self, position: int, id: int, key: float, value: float) -> None:
         """Raise `PointError`, naming a change by its position, unless a row is stored with this key and value."""
         if self.of(key).get(id) != value:
-            raise self._fault(position, f"row {id} is not held with key {key} and value {value}")
+            raise self._fault(position, f"row {id} is not stored with key {key} and value {value}")
 
     def expect_none(self, position: int, id: int) -> None:
         """Raise `PointError`, naming a change by its position, if a row is already stored with any key."""
         key = self._keys[id] if id in self._keys else self._image.keys.get(id)
         if key is not None:
-            raise self._fault(position, f"row {id} is held already, with key {key}")
+            raise self._fault(position, f"row {id} is stored already, with key {key}")
 
     def remove(self, id: int, key: float) -> None:
         """Remove a row that is stored."""
@@ -149,7 +149,7 @@ class KeyedRows:
         return PointError(
             position,
             f", table {self._table.name}: {reason}; the changes before it are made. "
-            f"Begin anew with the tables' rows",
+            f"Start again with the tables' rows",
         )
 
     def _own(self, key: float) -> dict[int, float]:

@@ -470,7 +470,7 @@ class Amkh(StoredMatcher):
                 ]
                 self._scheme = msgspec.convert(scheme, Scheme)
             except (KeyError, ValueError, msgspec.ValidationError) as fault:
-                raise SavedMatcherError(f"its scheme: {fault}; save the matcher anew") from None
+                raise SavedMatcherError(f"its scheme: {fault}; save the matcher again") from None
             self._staleness.begin(self._state.totals, int(self._store.counters[StoreCounter.LIVE]))
 
 

@@ -147,7 +147,7 @@ def read_document(document: Any) -> Contents:
     try:
         return _contents(msgspec.convert(document, _Document))
     except (msgspec.ValidationError, ValueError) as fault:
-        raise SavedStatisticsError(f"they cannot be read: {fault}; compute them anew") from None
+        raise SavedStatisticsError(f"they cannot be read: {fault}; compute them again") from None
 
 
 def _contents(document: _Document) -> Contents:

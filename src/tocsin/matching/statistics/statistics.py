@@ -260,7 +260,7 @@ class Statistics(Struct, frozen=True):
         if len(self.groups) > most:
             lines.append(f"and {len(self.groups) - most:,} more groups")
         if self.groups_left_out:
-            lines.append(f"{self.groups_left_out:,} groups that subscriptions ask for were not counted")
+            lines.append(f"{self.groups_left_out:,} groups of the subscriptions were not counted")
         return "\n".join(lines)
 
 

@@ -120,7 +120,7 @@ def _right(
         asked = [value for formula in own for value in values_in(formula)]
         if ir.DURATION in asked:
             raise SubscriptionError(
-                f"`duration` of an event of `{alias}` alone cannot be asked here; "
+                f"`duration` of an event of `{alias}` alone cannot be used here; "
                 "publish these events under a name of their own, and read that"
             )
         return stream, alias, both(filtered, expression.where), computed

@@ -214,8 +214,8 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if wanted > span.end:
             if self._settings.strict:
                 raise SparkError(
-                    f"{self._settings.access} ends before message {wanted}, where the checkpoint stands: it was made "
-                    "anew. Start from a new checkpoint; to continue with the messages it has, set `failOnDataLoss` to false"
+                    f"{self._settings.access} ends before message {wanted}, where the checkpoint stands: it was "
+                    "recreated. Start from a new checkpoint; to continue with the messages it has, set `failOnDataLoss` to false"
                 )
             return span.first
         known = max(wanted, self._clear)

@@ -187,6 +187,6 @@ def absent(changes: PointChanges, place: int) -> PointError:
     point = (float(changes.old_x[place]), float(changes.old_y[place]))
     return PointError(
         place,
-        f": its old point {point} is not held; the changes before it are made. "
-        f"Begin anew, and load the table's points",
+        f": its old point {point} is not stored; the earlier changes are applied. "
+        f"Start again, and load the table's points",
     )
