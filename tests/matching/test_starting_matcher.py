@@ -34,7 +34,7 @@ def test_many_subscriptions_go_into_the_index_with_the_earlier_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher, oracle = StartingMatcher(few=50), Oracle()
+    matcher, oracle = StartingMatcher(max_stored=50), Oracle()
     for first, count in ((0, 10), (10, 30), (40, 100), (140, 10)):
         for each in (matcher, oracle):
             each.add(batch(first, count))
@@ -46,7 +46,7 @@ def test_many_subscriptions_go_into_the_index_with_the_earlier_ones(
 
 def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher = StartingMatcher(worth=1000)
+    matcher = StartingMatcher(max_tried=1000)
     matcher.add(batch(0, 10))
     expected = matcher.match(EVENTS).to_lists()
     assert matcher.match(EVENTS).to_lists() == expected
@@ -55,7 +55,7 @@ def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_clause_forms_are_expanded_or_refused_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher = StartingMatcher(worth=1000)
+    matcher = StartingMatcher(max_tried=1000)
     matcher.add(batch(0, 10))
     clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
     matcher.add(ConjunctionBatch.of([(50, clauses)]))
@@ -74,7 +74,7 @@ def test_cnfs_of_the_oracle_go_into_the_index(monkeypatch: pytest.MonkeyPatch) -
     clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
     oracle.add(ConjunctionBatch.of([(50, clauses)]))
     expected = oracle.match(EVENTS).to_lists()
-    matcher = StartingMatcher(oracle, few=5)
+    matcher = StartingMatcher(oracle, max_stored=5)
     matcher.add(batch(0, 10))
     assert type(matcher.current).__name__ == "Dynamic"
     assert [[i for i in ids if i == 50] for ids in matcher.match(EVENTS).to_lists()] == expected
@@ -83,13 +83,13 @@ def test_cnfs_of_the_oracle_go_into_the_index(monkeypatch: pytest.MonkeyPatch) -
 def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     finished = False
 
-    def compile_slowly(_: str) -> None:
+    def compile_slowly() -> None:
         while not finished:
             time.sleep(0.001)
 
     monkeypatch.setattr(starting_matcher, "_warm_up", compile_slowly)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: False)
-    matcher = StartingMatcher(worth=10)
+    matcher = StartingMatcher(max_tried=10)
     matcher.add(batch(0, 10))
     expected = matcher.match(EVENTS).to_lists()
     assert isinstance(matcher.current, Oracle)
@@ -100,16 +100,10 @@ def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.Mon
     assert type(matcher.current).__name__ == "Dynamic"
 
 
-def test_the_index_to_hand_over_to_can_be_named() -> None:
-    matcher = StartingMatcher(index="static", few=5, compiling=Compiling.AT_ONCE)
-    matcher.add(batch(0, 10))
-    assert type(matcher.current).__name__ == "Static"
-
-
 def test_an_index_that_may_never_be_compiled_here_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = False
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: compiled)
-    matcher = StartingMatcher(few=5, compiling=Compiling.NEVER)
+    matcher = StartingMatcher(max_stored=5, compiling=Compiling.NEVER)
     matcher.add(batch(0, 10))
     assert isinstance(matcher.current, Oracle)
     compiled = True

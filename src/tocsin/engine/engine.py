@@ -208,7 +208,7 @@ class Engine:
             added = self._store.exchange(replaced, {name: compiled})
             return Subscribed(
                 name,
-                self._pipeline.meet_history(added) + self._store.first_answers([name]),
+                self._pipeline.match_history(added) + self._store.first_answers([name]),
                 (*checked.warnings, *self._store.expiry_warning(options)),
             )
 
@@ -239,7 +239,7 @@ class Engine:
             added = self._store.add_template(made, options, replaced)
             if isinstance(parsed.query, View):
                 return made.result(answers=self._store.answers(made.ids))
-            return made.result(self._pipeline.meet_history(added))
+            return made.result(self._pipeline.match_history(added))
 
     def unsubscribe(self, id: str) -> None:
         """Remove a subscription; an unknown id is an error."""
@@ -272,8 +272,8 @@ class Engine:
             added = self._store.exchange(
                 (*difference.removed, *difference.changed), {name: sought[name] for name in new}
             )
-            met = self._pipeline.meet_history(added) + self._store.first_answers(new)
-        return changed(difference, notifications=met)
+            notified = self._pipeline.match_history(added) + self._store.first_answers(new)
+        return changed(difference, notifications=notified)
 
     def subscriptions(self, *, owner: str | None = None) -> Iterator[Subscription]:
         """Return all subscriptions, or those of one owner, as they are now."""
@@ -555,7 +555,7 @@ class Engine:
                 views=self._store.views.stats(),
             )
 
-    # what the calls have in common
+    # shared by several calls
 
     def _read(
         self,
@@ -637,8 +637,8 @@ class Engine:
         """Return the notifications of events, and of events that are late for sequences."""
         with self._lock:
             self._expire()
-            admitted, _, deletions, updates = self._pipeline.admit(events, report)
-            notifications = self._pipeline.process(TimedBatch(admitted), top, deletions, updates).to_list()
+            events, _, deletions, updates = self._pipeline.admit(events, report)
+            notifications = self._pipeline.process(TimedBatch(events), top, deletions, updates).to_list()
             return notifications, self._buffer.drain_late() if self._buffer.late_events else []
 
     def _yield_all(self, notifications: list[Notification], late: list[Event]) -> Iterator[Notification]:

@@ -44,11 +44,12 @@ class FilterMatches(Struct, frozen=True):
     @classmethod
     def of(cls, matches: Matches) -> FilterMatches:
         """Return the pairs that a matcher found."""
-        return cls(np.repeat(np.arange(len(matches)), np.diff(matches.offsets)), matches.ids)
+        return cls(matches.rows, matches.ids)
 
     def take(self, kept: NDArray[np.bool_]) -> FilterMatches:
-        """Return the pairs of a mask."""
-        return FilterMatches(self.rows[kept], self.numbers[kept])
+        """Return the pairs that a mask selects."""
+        scores = None if self.scores is None else self.scores[kept]
+        return FilterMatches(self.rows[kept], self.numbers[kept], scores)
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,15 @@ Report: TypeAlias = Callable[[Fault], object]
 _NO_UPDATES: Final[Mapping[int, RowUpdate]] = {}
 _NO_NOTIFICATIONS: Final = SequenceNotifications(np.empty(0, dtype=np.int64), [])
 _log = logging.getLogger("tocsin")
+
+
+class Admitted(NamedTuple):
+    """Events that can be processed."""
+
+    events: list[Event]
+    positions: list[int]  # of each, among the events that were given
+    deletions: frozenset[int]  # rows of `events` that delete rows of tables
+    updates: Mapping[int, RowUpdate]  # by row of `events`: the rows of tables, read
 
 
 class _Published(Struct, frozen=True):
@@ -100,22 +109,22 @@ class EventPipeline:
         views = self._update_views(TimedBatch([]), self._clock.now(), _NO_UPDATES, published)
         return self._notify([sequences, views])
 
-    # the door
+    # admission
 
     def admit(
         self, events: Iterable[Event], report: Report | None = None, *, as_rows: bool = True
-    ) -> tuple[list[Event], list[int], frozenset[int], dict[int, RowUpdate]]:
-        """Return the events that can be processed, their places among those given, the deletions, and the rows of tables.
+    ) -> Admitted:
+        """Return the events that can be processed.
 
         With `as_rows`, an event of a table must be a row of it. The other events are reported, or raise `EventError`
         without a `report`.
         """
         views = self._store.views if as_rows and self._store.views.tables.by_name else None
         admitted: list[Event] = []
-        places: list[int] = []
+        positions: list[int] = []
         deletions: list[int] = []
         updates: dict[int, RowUpdate] = {}
-        for place, event in enumerate(events):
+        for position, event in enumerate(events):
             try:
                 if STREAM in event.attributes:
                     raise EventError(
@@ -133,8 +142,8 @@ class EventPipeline:
             if is_deletion(event) if update is None else update.row is None:
                 deletions.append(len(admitted))
             admitted.append(event)
-            places.append(place)
-        return admitted, places, frozenset(deletions), updates
+            positions.append(position)
+        return Admitted(admitted, positions, frozenset(deletions), updates)
 
     def _pass_time(self, events: TimedBatch, deletions: frozenset[int]) -> NDArray[np.int64] | int:
         """Count events, keep those that are valid for later filters, and return the clock's time at each event."""
@@ -286,7 +295,7 @@ class EventPipeline:
             self._store.generation,
         )
 
-    # beside the way of events
+    # calls that publish nothing
 
     def match(
         self, events: Mapping[int, Event], count: int, top: TopK | None, report: Report
@@ -294,11 +303,11 @@ class EventPipeline:
         """Return the filters that events satisfy, by row; `count` rows were given, some of which are no events."""
         store = self._store
         # Nothing is published, so an event of a table need not be a row of it.
-        admitted, places, *_ = self.admit(events.values(), report, as_rows=False)
+        admitted = self.admit(events.values(), report, as_rows=False)
         given_rows = list(events)
-        rows = [given_rows[place] for place in places]
+        rows = [given_rows[position] for position in admitted.positions]
         at = np.array(rows, dtype=np.int64)
-        batch = TimedBatch(admitted)
+        batch = TimedBatch(admitted.events)
         weights: list[Mapping[str, float]] = []
         found: FilterMatches | None = None
         if top is not None:
@@ -311,8 +320,8 @@ class EventPipeline:
                 found = top.choose(found, batch.batch, weights, store)
         return FilterMatches(at[found.rows], found.numbers, found.scores)
 
-    def meet_history(self, added: ConjunctionBatch) -> tuple[Notification, ...]:
-        """Return the notifications of new filters about events that are still kept."""
+    def match_history(self, added: ConjunctionBatch) -> tuple[Notification, ...]:
+        """Match new filters with the events that are kept, and return their notifications."""
         if not len(self.history) or not len(added):
             return ()
         events = list(self.history)

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from tocsin.index.placement import Route, Routes
 from tocsin.index.shard import Found
 from tocsin.language.json_form import predicate_from_json, predicate_to_json
@@ -28,7 +26,7 @@ class Router:
     def route(self, events: EventBatch) -> Found:
         """Return, one after another, each event's place with the number of a shard that it has to see."""
         matches = self._matcher.match(events)
-        return Found(np.repeat(np.arange(len(matches)), np.diff(matches.offsets)), matches.ids)
+        return Found(matches.rows, matches.ids)
 
 
 def save_router(routes: Routes, folder: Path) -> None:

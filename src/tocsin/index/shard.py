@@ -48,7 +48,7 @@ class Shard:
         """Return the pairs of event and subscription that match, for events that ended at `ends`."""
         matches = self.matcher.match(events)
         numbers = matches.ids
-        rows = np.repeat(np.arange(len(matches)), np.diff(matches.offsets))
+        rows = matches.rows
         if self.registry.has_validity and len(numbers):
             applies = is_valid_at(
                 self.registry.valid_from[numbers], self.registry.valid_until[numbers], ends[rows]

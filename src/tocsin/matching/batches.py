@@ -205,6 +205,11 @@ class Matches(Struct, frozen=True):
             raise IndexError(event)
         return self.ids[self.offsets[event] : self.offsets[event + 1]]
 
+    @property
+    def rows(self) -> IdArray:
+        """Return, for each match, the row of its event."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
     def to_lists(self) -> list[list[int]]:
         """Return the ids per event as plain lists."""
         return [self[event].tolist() for event in range(len(self))]

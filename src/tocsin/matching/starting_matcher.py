@@ -28,8 +28,10 @@ from tocsin.model.values import Value
 INDEX: Final = "dynamic"
 INDEX_KERNELS: Final = "tocsin.matching.le_subscribe._kernels.adaptation"  # compiled wherever it has run
 
-FEW: Final = 1_000  # conjunctions that brute force may hold
-WORTH: Final = 300_000  # conjunctions that it may try, over all events, before an index is worth its loading
+MAX_STORED: Final = 1_000  # conjunctions that brute force may hold
+MAX_TRIED: Final = (
+    300_000  # conjunctions that it may try, over all events, before an index is worth its loading
+)
 _TOO_MANY: Final = 5_000  # conjunctions for which no event waits on brute force while the index is compiled
 
 
@@ -44,7 +46,7 @@ class Compiling(Enum):
 class StartingMatcher:
     """Starts as the oracle, which costs nothing to load, and hands over to the index when there is work for it.
 
-    Both give the same answers. `few` is how many conjunctions brute force may hold, `worth` how many it may try over
+    Both give the same answers. `max_stored` is how many conjunctions brute force may hold, `max_tried` how many it may try over
     all events before the index is worth loading. The caller's lock guards the matcher.
     """
 
@@ -52,18 +54,16 @@ class StartingMatcher:
         self,
         oracle: Oracle | None = None,
         *,
-        index: str = INDEX,
         compiling: Compiling = Compiling.IN_BACKGROUND,
-        few: int = FEW,
-        worth: float = WORTH,
+        max_stored: int = MAX_STORED,
+        max_tried: float = MAX_TRIED,
         statistics: Statistics | None = None,
     ) -> None:
         self._oracle: Oracle | None = oracle or Oracle()
         self.index: Matcher | None = None  # once it has taken over; a caller may then use it directly
-        self._index_name = index
         self._when = compiling
-        self._few = few
-        self._worth = worth
+        self._max_stored = max_stored
+        self._max_tried = max_tried
         self._statistics = statistics
         self._tried = 0
         self._compiling: Thread | None = None
@@ -81,7 +81,7 @@ class StartingMatcher:
         CNFs are expanded, or refused, at once: the index could not hold them later.
         """
         subscriptions = subscriptions.in_conjunctions()
-        if self._oracle is not None and len(self._oracle) + len(subscriptions) > self._few:
+        if self._oracle is not None and len(self._oracle) + len(subscriptions) > self._max_stored:
             self._hand_over(len(self._oracle) + len(subscriptions))
         self.current.add(subscriptions)
 
@@ -103,7 +103,7 @@ class StartingMatcher:
         """Count what brute force has to try, and hand over when it was enough."""
         if self._oracle is not None:
             self._tried += events * len(self._oracle)
-            if self._tried > self._worth:
+            if self._tried > self._max_tried:
                 self._hand_over(len(self._oracle))
 
     def explain(self, event: Event, id: int) -> Explanation:
@@ -116,9 +116,9 @@ class StartingMatcher:
 
     def _hand_over(self, size: int) -> None:
         """Replace the oracle by the index, unless that has to be compiled first."""
-        if self._oracle is None or not self._is_compiled(size):
+        if self._oracle is None or not self._can_index(size):
             return
-        index = create_matcher(self._index_name, statistics=self._statistics)
+        index = create_matcher(INDEX, statistics=self._statistics)
         index.add(
             ConjunctionBatch(
                 tuple(ConjunctionGroup(c, ids, {}) for ids, c in self._oracle.conjunctions()),
@@ -127,20 +127,26 @@ class StartingMatcher:
         )
         self.index, self._oracle = index, None
 
-    def _is_compiled(self, size: int) -> bool:
-        """Tell whether the index can be used now, for so many conjunctions; have it compiled if not."""
+    def _can_index(self, size: int) -> bool:
+        """Tell whether the index can be used now, for so many conjunctions."""
         from tocsin.structures.jit import is_compiled_before  # noqa: PLC0415 - it brings the compiler
 
-        if self._compiling is None and not is_compiled_before(INDEX_KERNELS):
-            if self._when is Compiling.NEVER:
-                self._tried = 0  # looked up again after as much work
-                return False
-            if self._when is Compiling.AT_ONCE:
-                _warm_up(self._index_name)
-            elif size <= _TOO_MANY:
-                self._compiling = Thread(target=_warm_up, args=(self._index_name,), daemon=True)
-                self._compiling.start()
+        if self._compiling is None and not is_compiled_before(INDEX_KERNELS) and not self._compile(size):
+            return False
+        # So many conjunctions take longer to try one by one than the compiler takes.
         return self._compiling is None or not self._compiling.is_alive() or size > _TOO_MANY
+
+    def _compile(self, size: int) -> bool:
+        """Have the index compiled as this matcher is to do it; return False if it must not."""
+        if self._when is Compiling.NEVER:
+            self._tried = 0  # looked up again after as much work
+            return False
+        if self._when is Compiling.AT_ONCE:
+            _warm_up()
+        elif size <= _TOO_MANY:
+            self._compiling = Thread(target=_warm_up, daemon=True)
+            self._compiling.start()
+        return True
 
 
 def saving_matcher(oracle: Oracle) -> StartingMatcher:
@@ -148,8 +154,8 @@ def saving_matcher(oracle: Oracle) -> StartingMatcher:
 
     It is compiled here, once, rather than by every process that opens the saved matcher.
     """
-    return StartingMatcher(oracle, compiling=Compiling.AT_ONCE, worth=inf)
+    return StartingMatcher(oracle, compiling=Compiling.AT_ONCE, max_tried=inf)
 
 
-def _warm_up(name: str) -> None:
-    create_matcher(name).warm_up()  # type: ignore[attr-defined]
+def _warm_up() -> None:
+    create_matcher(INDEX).warm_up()  # type: ignore[attr-defined]

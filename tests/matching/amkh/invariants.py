@@ -23,9 +23,9 @@ from tocsin.matching.amkh.state import (
     Bucket,
     Chain,
     Clause,
+    HashedAttribute,
     Index,
     IndexTop,
-    Place,
     Point,
     Schema,
     Setting,
@@ -68,8 +68,11 @@ def _check_index(store: ConjunctionStore, index: Index, home: int) -> None:
                 at = row[Point.COORDINATES]
                 clause = at if schema[Schema.SIZE] == 1 else int(index.coordinates.rows[at + k, 0])
                 uses[clause] += 1
-                place = int(index.schema_places.rows[schema[Schema.PLACES] + k, 0])
-                assert int(index.clauses.keys[clause, 0]) & _MASK == index.places[place, Place.FIELD]
+                place = int(index.schema_attributes.rows[schema[Schema.PLACES] + k, 0])
+                assert (
+                    int(index.clauses.keys[clause, 0]) & _MASK
+                    == index.attributes[place, HashedAttribute.FIELD]
+                )
             point = row[Point.NEXT]
     assert points == index.tops[IndexTop.LIVE_POINTS]
     assert len(buckets) == hash_index.live_entries(index.buckets)
@@ -84,11 +87,11 @@ def _check_index(store: ConjunctionStore, index: Index, home: int) -> None:
 
 def _check_lists(index: Index, schemas: set[int]) -> None:
     listed = set()
-    for place in range(int(index.tops[IndexTop.TOP_PLACE])):
-        row = index.places[place].tolist()
-        assert (row[Place.LIST] >= 0) == (row[Place.LIST_COUNT] > 0)
-        for position in range(row[Place.LIST_COUNT]):
-            word = int(index.schema_lists.rows[row[Place.LIST] + position, 1])
+    for place in range(int(index.tops[IndexTop.TOP_ATTRIBUTE])):
+        row = index.attributes[place].tolist()
+        assert (row[HashedAttribute.LIST] >= 0) == (row[HashedAttribute.LIST_COUNT] > 0)
+        for position in range(row[HashedAttribute.LIST_COUNT]):
+            word = int(index.schema_lists.rows[row[HashedAttribute.LIST] + position, 1])
             schema = index.schemas.keys[word % SINGLE].tolist()
             assert (schema[Schema.PIVOT], schema[Schema.POSITION]) == (place, position)
             assert (word >= SINGLE) == (schema[Schema.SIZE] == 1)
@@ -100,20 +103,20 @@ def _check_clauses(index: Index, entries: set[int]) -> None:
     by_place: dict[int, list[list[int]]] = {}
     for entry in entries:
         row = index.clauses.keys[entry].tolist()
-        by_place.setdefault(int(index.place[row[0] & _MASK]), []).append(row)
-    for place in range(int(index.tops[IndexTop.TOP_PLACE])):
-        row, held = index.places[place].tolist(), by_place.get(place, [])
+        by_place.setdefault(int(index.row_of_field[row[0] & _MASK]), []).append(row)
+    for place in range(int(index.tops[IndexTop.TOP_ATTRIBUTE])):
+        row, held = index.attributes[place].tolist(), by_place.get(place, [])
         ids = [clause[Clause.ID] for clause in held]
         assert (
             len(set(ids))
             == len(ids)
-            == row[Place.EQUALITIES] + row[Place.OTHERS]
-            == row[Place.TOP_ID] - row[Place.FREE_COUNT]
+            == row[HashedAttribute.EQUALITIES] + row[HashedAttribute.OTHERS]
+            == row[HashedAttribute.TOP_ID] - row[HashedAttribute.FREE_COUNT]
         )
-        assert sum(clause[Clause.CLASS] < 0 for clause in held) == row[Place.EQUALITIES]
-        for class_ in range(row[Place.CLASSES]):
+        assert sum(clause[Clause.CLASS] < 0 for clause in held) == row[HashedAttribute.EQUALITIES]
+        for class_ in range(row[HashedAttribute.CLASSES]):
             mine = [clause for clause in held if clause[Clause.CLASS] == class_]
-            chain = index.chains.rows[row[Place.CHAINS] + class_].tolist()
+            chain = index.chains.rows[row[HashedAttribute.CHAINS] + class_].tolist()
             assert chain[Chain.LIVE] == len(mine)
             _check_bounds(index, row, class_, mine, is_exact=chain[Chain.STALE] == 0)
 
@@ -127,7 +130,7 @@ def _check_bounds(
         if ranked and class_ // int(index.settings[Setting.CLASS_COUNT]) != shape:
             assert not any(_shape(clause) == shape for clause in clauses)
             continue
-        at = row[Place.BOUNDS] + (class_ if ranked else SHAPES * class_ + shape)
+        at = row[HashedAttribute.BOUNDS] + (class_ if ranked else SHAPES * class_ + shape)
         found, wanted = index.bounds.rows[at].tolist(), _bounds(shape, clauses)
         if is_exact or shape == LOOSE:
             assert found == wanted

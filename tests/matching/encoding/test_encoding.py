@@ -30,7 +30,7 @@ from tocsin.matching.encoding.codes import (
     keys_of_numbers,
     neighbours,
     number_of,
-    text_order,
+    string_key_bounds,
 )
 from tocsin.matching.encoding.conjunctions import (
     EncodedClauses,
@@ -139,7 +139,7 @@ def test_order_keys_compare_any_number_with_any_float(one: float, other: float) 
 
 @given(texts, texts)
 def test_text_order_brackets_a_string_among_strings(one: str, other: str) -> None:
-    (low, high), (key, same) = text_order(one), text_order(other)
+    (low, high), (key, same) = string_key_bounds(one), string_key_bounds(other)
     assert high - low == (len(one.encode()) > 7)
     if one < other:
         assert low <= key
@@ -154,7 +154,7 @@ def test_text_order_brackets_a_string_among_strings(one: str, other: str) -> Non
 
 @given(texts)
 def test_text_order_fits_into_64_bits(text: str) -> None:
-    assert all(-(2**63) <= key < 2**63 - 1 for key in text_order(text))
+    assert all(-(2**63) <= key < 2**63 - 1 for key in string_key_bounds(text))
 
 
 @given(st.one_of(st.booleans(), times), st.one_of(st.booleans(), times))

@@ -42,9 +42,9 @@ class IndexPair:
 
     def grow(self, attributes: int) -> None:
         """Make room for so many attributes."""
-        self.current = arrays.with_hashing(self.current, attributes)
+        self.current = arrays.with_index_fields(self.current, attributes)
         if self.following is not None:
-            self.following = arrays.with_hashing(self.following, attributes)
+            self.following = arrays.with_index_fields(self.following, attributes)
 
     def place(self, state: State, expressions: Expressions) -> None:
         """Hash conjunctions into the index that new ones go to."""

@@ -168,7 +168,7 @@ class Amkh(StoredMatcher):
         cuts, own = np.zeros(rows, dtype=np.int64), dict[int, int]()
         if sample is not None and self.ranked_classes:
             cuts, own = cuts_of(clauses_of(sample), scheme.classes)
-        index = arrays.with_hashing(arrays.new_index(settings, cuts), len(state.fields.uses) // FIELDS)
+        index = arrays.with_index_fields(arrays.new_index(settings, cuts), len(state.fields.uses) // FIELDS)
         if scheme.general is not None:
             if not scheme.equalities:
                 index.hashing[: len(state.fields.others)][state.fields.others > 0] = Hashing.NOTHING
@@ -183,7 +183,7 @@ class Amkh(StoredMatcher):
         for name, weight in self.weights.items():
             attribute = self.vocabulary.names.codes.get(name)
             if attribute is not None:
-                index = arrays.with_hashing(index, attribute + 1)
+                index = arrays.with_index_fields(index, attribute + 1)
                 for field in range(attribute * FIELDS, (attribute + 1) * FIELDS):
                     index = arrays.with_points(index, 1, 1)
                     prepare(index, field, weight, -1)

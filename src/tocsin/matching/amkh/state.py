@@ -50,7 +50,7 @@ class Clause(IntEnum):
     BEFORE = 7
 
 
-class Place(IntEnum):
+class HashedAttribute(IntEnum):
     """Columns of a hashed attribute: first those that matching reads."""
 
     WEIGHT = 0
@@ -77,7 +77,7 @@ class Place(IntEnum):
     CUTS = 21  # the row of constants that divide its classes
 
 
-PLACE_COLUMNS: Final = len(Place)
+HASHED_COLUMNS: Final = len(HashedAttribute)
 
 # A class of clauses keeps its extreme constants, so that one comparison decides whether any clause may be satisfied: a row of
 # two for each shape of clause. Where constants divide classes, all clauses of a class have one shape, and it has one row.
@@ -147,7 +147,7 @@ class Top(IntEnum):
 class IndexTop(IntEnum):
     """Places in `Index.tops`."""
 
-    TOP_PLACE = 0
+    TOP_ATTRIBUTE = 0
     TOP_POINT = 1
     FREE_POINT = 2
     LIVE_POINTS = 3
@@ -234,15 +234,15 @@ class Index(NamedTuple):
     """Conjunctions as points, hashed under one scheme."""
 
     hashing: UInt8s  # [fields] its `Hashing`
-    place: Int32s  # [fields] its row in `places`, or -1
-    places: Int64s  # [places, Place]
+    row_of_field: Int32s  # [fields] its row in `attributes`, or -1
+    attributes: Int64s  # [attributes, HashedAttribute]
     clauses: HashIndex  # keys: operator and field, and two constants
     ids: Blocks  # rows: ids to be given again
     bounds: Blocks  # rows: two extreme constants of a class
     chains: Blocks  # rows: a class's clauses
     cuts: Int64s  # [rows * 3 * (B - 1)] ascending, for lower, upper and both bounds; first by kind
     schemas: HashIndex  # keys: a hash of its attributes, and a number to tell apart those that share it
-    schema_places: Blocks  # rows: an attribute, in ascending order
+    schema_attributes: Blocks  # rows: an attribute, in ascending order
     schema_lists: Blocks  # rows: a signature, and a schema
     buckets: HashIndex  # keys: a coordinate
     members: Blocks  # rows: a signature; the first record above 32 bits, the point below
@@ -284,24 +284,26 @@ def new_index(settings: Int64s, cuts: Int64s) -> Index:
     """Return an index without points."""
     tops = np.zeros(len(IndexTop), dtype=np.int64)
     tops[IndexTop.FREE_POINT] = -1
-    tops[IndexTop.TOP_PLACE] = 1
-    places = np.zeros((64, len(Place)), dtype=np.int64)
+    tops[IndexTop.TOP_ATTRIBUTE] = 1
+    hashed = np.zeros((64, len(HashedAttribute)), dtype=np.int64)
     # For the schema without attributes
-    places[0, Place.FIELD] = ALWAYS
-    places[0, [Place.FREE_IDS, Place.BOUNDS, Place.LIST, Place.MET]] = -1
+    hashed[0, HashedAttribute.FIELD] = ALWAYS
+    hashed[
+        0, [HashedAttribute.FREE_IDS, HashedAttribute.BOUNDS, HashedAttribute.LIST, HashedAttribute.MET]
+    ] = -1
     return zeros(
         Index,
         64,
         hashing=np.full(64, settings[Setting.DEFAULT], dtype=np.uint8),
-        place=np.full(64, -1, dtype=np.int32),
-        places=places,
+        row_of_field=np.full(64, -1, dtype=np.int32),
+        attributes=hashed,
         clauses=hash_index.new_hash_index(3, len(Clause)),
         ids=blocks.new_blocks(1),
         bounds=blocks.new_blocks(2),
         chains=blocks.new_blocks(len(Chain)),
         cuts=cuts,
         schemas=hash_index.new_hash_index(2, len(Schema)),
-        schema_places=blocks.new_blocks(1),
+        schema_attributes=blocks.new_blocks(1),
         schema_lists=blocks.new_blocks(2),
         buckets=hash_index.new_hash_index(1, len(Bucket)),
         members=blocks.new_blocks(2),
@@ -337,13 +339,13 @@ def with_fields(state: State, attributes: int) -> State:
     return state._replace(fields=grown(state.fields, FieldUse._fields, attributes * FIELDS))
 
 
-def with_hashing(index: Index, attributes: int) -> Index:
-    """Return the index with room for so many attributes."""
-    old = len(index.place)
+def with_index_fields(index: Index, attributes: int) -> Index:
+    """Return the index with room for the fields of so many attributes."""
+    old = len(index.row_of_field)
     if attributes * FIELDS <= old:
         return index
-    index = grown(index, ("hashing", "place"), attributes * FIELDS)
-    index.place[old:] = -1
+    index = grown(index, ("hashing", "row_of_field"), attributes * FIELDS)
+    index.row_of_field[old:] = -1
     index.hashing[old:] = index.settings[Setting.DEFAULT]
     return index
 
@@ -365,7 +367,7 @@ def with_points(index: Index, conjunctions: int, width: int) -> Index:
     classes = wide * (
         3 * int(tops[IndexTop.LARGEST_CLASSES]) + 4 * int(index.settings[Setting.CLASS_COUNT]) + 8
     )
-    index = grown(index, ("places",), int(tops[IndexTop.TOP_PLACE]) + wide + 64)
+    index = grown(index, ("attributes",), int(tops[IndexTop.TOP_ATTRIBUTE]) + wide + 64)
     index = grown(index, ("points",), int(tops[IndexTop.TOP_POINT]) + more + 1)
     return index._replace(
         clauses=hash_index.with_room(index.clauses, wide + more),
@@ -373,7 +375,7 @@ def with_points(index: Index, conjunctions: int, width: int) -> Index:
         bounds=blocks.with_room(index.bounds, SHAPES * classes + more),
         chains=blocks.with_room(index.chains, classes + more),
         schemas=hash_index.with_room(index.schemas, 1 + more),
-        schema_places=blocks.with_room(index.schema_places, 2 * wide + 2 + more),
+        schema_attributes=blocks.with_room(index.schema_attributes, 2 * wide + 2 + more),
         schema_lists=blocks.with_room(index.schema_lists, 3 * int(tops[IndexTop.LARGEST_LIST]) + 4 + more),
         buckets=hash_index.with_room(index.buckets, 1 + more),
         members=blocks.with_room(index.members, 3 * int(tops[IndexTop.LARGEST_BUCKET]) + 4 + more),

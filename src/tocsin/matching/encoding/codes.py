@@ -102,7 +102,7 @@ def neighbours(number: int) -> tuple[int, int]:
     return (key - 1, key) if int(nearest) > number else (key, key + 1)
 
 
-def text_order(text: str) -> tuple[int, int]:
+def string_key_bounds(text: str) -> tuple[int, int]:
     """Return the two keys between which a string lies in the order of strings; equal if it is short.
 
     Code points are ordered as their UTF-8 bytes. A key holds seven bytes and their number; a longer string lies just

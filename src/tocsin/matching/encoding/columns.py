@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tocsin.matching.encoding.codes import EXACT, FIELDS, Field, Keys, keys_of_numbers, text_order
+from tocsin.matching.encoding.codes import EXACT, FIELDS, Field, Keys, keys_of_numbers, string_key_bounds
 from tocsin.matching.encoding.events import EncodedEvents, TextPairs
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
@@ -281,7 +281,7 @@ def _texts(
     known = np.array([-1 if word is None else codes.get(word, -1) for word in words], dtype=np.int64)
     orders = None
     if vocabulary.ordered_texts > 0:
-        both = np.array([text_order(word or "") for word in words], dtype=np.int64)
+        both = np.array([string_key_bounds(word or "") for word in words], dtype=np.int64)
         orders = both[:, 0][places], both[:, 1][places]
     tested = (words, places) if attribute in vocabulary.tests.attributes else None
     yield FieldColumn(base + Field.STRING, known[places], valid, orders, tested)

@@ -19,7 +19,7 @@ from tocsin.matching.encoding.codes import (
     key_of_number,
     keys_of_numbers,
     neighbours,
-    text_order,
+    string_key_bounds,
 )
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
@@ -105,7 +105,7 @@ class RowEncoding:
                     self._texts = TextPairs(self._vocabulary)
                 self._texts.add(attribute, value, place)
             if self._vocabulary.ordered_texts > 0:
-                self._orders.append((place, *text_order(value)))
+                self._orders.append((place, *string_key_bounds(value)))
             if self._vocabulary.is_timed(attribute) and (time := parse_rfc3339(value)) is not None:
                 self._append(base + Field.TIMESTAMP, microseconds(time))
         elif kind is bool:

@@ -22,7 +22,7 @@ from tocsin.matching.encoding.codes import (
     field_of,
     key_of,
     number_of,
-    text_order,
+    string_key_bounds,
 )
 from tocsin.matching.operators.registry import operator_indexes
 from tocsin.matching.operators.text_tests import TextTests, pattern_of, pattern_symbol
@@ -303,7 +303,7 @@ def _is_symbolic(places: Keys) -> NDArray[np.bool_]:
 def _order_key(value: Value) -> int | None:
     """Return the key of a constant's exact place in the order, or None if no key has it."""
     if isinstance(value, str):
-        low, high = text_order(value)
+        low, high = string_key_bounds(value)
         return low if low == high else None
     return key_of(value)
 

@@ -70,8 +70,8 @@ class KeyRow(IntEnum):
     NEXT_RANGE = 1  # the next closed range with the same lower bound, or -1
 
 
-class Lane(IntEnum):
-    """Columns of `Directory.lanes`: the ranges of one slot, in the order of their bounds."""
+class RangeList(IntEnum):
+    """Columns of `Directory.range_lists`: the ranges of one slot, in the order of their bounds."""
 
     SLOT = 0
     RUN = 1
@@ -121,8 +121,8 @@ class PostedCount(IntEnum):
 class DirectoryTop(IntEnum):
     """Entries of `Directory.tops`."""
 
-    LANES = 0
-    FREE_LANE = 1
+    RANGE_LISTS = 0
+    FREE_RANGE_LIST = 1
     MOST_HEADERS = 2  # that a key ever had
     ENTRIES = 3
 
@@ -182,7 +182,7 @@ class Fields(NamedTuple):
     wanted_low: Int64s  # the domain that it grows to
     wanted_high: Int64s
     flags: UInt8s
-    lane: Int32s  # its first lane, or -1
+    range_list: Int32s  # its first list of ranges, or -1
     values: Int32s  # keys of its values
     runs: Int32s  # keys that ask for any value
     occurrences: Int32s  # numbers that its slots may have
@@ -224,7 +224,7 @@ class Directory(NamedTuple):
     keys: HashIndex  # [Key]
     key_rows: Int32s  # [keys, KeyRow]
     posted: Posted
-    lanes: Int64s  # [lanes, Lane]
+    range_lists: Int64s  # [range_lists, RangeList]
     runs: SortedRuns
     fields: Fields
     refusals: Int64s  # [sizes] entries that refuse an expression
@@ -275,7 +275,7 @@ def new_state(expansion: int, *, absence: bool) -> State:
         keys=hash_index.new_hash_index(3, 1),
         key_rows=len(KeyRow),
         posted=Posted(headers, np.empty(0, dtype=np.float64), words, shelves, counts),
-        lanes=len(Lane),
+        range_lists=len(RangeList),
         runs=sorted_runs.new_sorted_runs(),
         fields=zeros(Fields, 64 * FIELDS),
         tops=np.array([0, -1, 0, 0], dtype=np.int64),
@@ -297,10 +297,10 @@ def new_state(expansion: int, *, absence: bool) -> State:
 
 
 def _clear_fields(fields: Fields, begin: int) -> None:
-    """Give fields from `begin` on no domain and no lane."""
+    """Give fields from `begin` on no domain and no list of ranges."""
     for low, high in ((fields.low, fields.high), (fields.wanted_low, fields.wanted_high)):
         low[begin:], high[begin:] = 0, -1
-    fields.lane[begin:] = -1
+    fields.range_list[begin:] = -1
 
 
 def with_attributes(state: State, count: int) -> State:
@@ -346,8 +346,8 @@ def with_entries(state: State, entries: int) -> State:
     keys = hash_index.with_room(directory.keys, 2 + entries // 8)
     directory = directory._replace(keys=keys, posted=posted, runs=sorted_runs.with_room(directory.runs, 16))
     directory = grown(directory, ("key_rows",), len(keys.chain))
-    lanes = int(directory.tops[DirectoryTop.LANES]) + 2 + entries // 256
-    return state._replace(directory=grown(directory, ("lanes",), lanes))
+    range_lists = int(directory.tops[DirectoryTop.RANGE_LISTS]) + 2 + entries // 256
+    return state._replace(directory=grown(directory, ("range_lists",), range_lists))
 
 
 def with_limits(state: State) -> State:

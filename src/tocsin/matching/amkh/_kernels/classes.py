@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from tocsin.matching.amkh import state as arrays
-from tocsin.matching.amkh.state import Chain, Clause, Index, IndexTop, Place, Setting
+from tocsin.matching.amkh.state import Chain, Clause, HashedAttribute, Index, IndexTop, Setting
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.structures import blocks, linked_lists
 from tocsin.structures.array_types import Int64s
@@ -47,7 +47,7 @@ def _class_for(index: Index, place: int, entry: int) -> int:
         return arrays.LOOSE * count
     low, high = keys[entry, 1], keys[entry, 2]
     constant = low if shape == arrays.LOWER else high if shape == arrays.UPPER else (low >> 1) + (high >> 1)
-    first = (arrays.LOOSE * index.places[place, Place.CUTS] + shape) * (count - 1)
+    first = (arrays.LOOSE * index.attributes[place, HashedAttribute.CUTS] + shape) * (count - 1)
     rank = np.int64(0)
     while rank < count - 1 and index.cuts[first + rank] < constant:
         rank += 1
@@ -57,7 +57,7 @@ def _class_for(index: Index, place: int, entry: int) -> int:
 @helper
 def _bounds_row(index: Index, place: int, class_: int, shape: int) -> int:
     """Return the row of bounds for the clauses of one shape in a class."""
-    first = index.places[place, Place.BOUNDS]
+    first = index.attributes[place, HashedAttribute.BOUNDS]
     return first + class_ if index.settings[Setting.RANKED] else first + arrays.SHAPES * class_ + shape
 
 
@@ -73,8 +73,8 @@ def _clear(rows: Int64s, at: int, shape: int) -> None:
 @helper
 def _make_classes(index: Index, place: int, class_: int) -> None:
     """Make rows for an attribute's classes, up to this one, if there are none."""
-    row, settings = index.places[place], index.settings
-    old = row[Place.CLASSES]
+    row, settings = index.attributes[place], index.settings
+    old = row[HashedAttribute.CLASSES]
     if class_ < old:
         return
     per_class = np.int64(1 if settings[Setting.RANKED] else arrays.SHAPES)
@@ -88,7 +88,7 @@ def _make_classes(index: Index, place: int, class_: int) -> None:
     for i in range(per_class * count):
         at = bounds + i
         if i < per_class * old:
-            copy_row(index.bounds.rows, row[Place.BOUNDS] + i, at)
+            copy_row(index.bounds.rows, row[HashedAttribute.BOUNDS] + i, at)
         else:
             _clear(
                 index.bounds.rows,
@@ -99,23 +99,29 @@ def _make_classes(index: Index, place: int, class_: int) -> None:
         for column in range(Chain.STALE + 1):
             index.chains.rows[chains + i, column] = 0
             if i < old:
-                index.chains.rows[chains + i, column] = index.chains.rows[row[Place.CHAINS] + i, column]
+                index.chains.rows[chains + i, column] = index.chains.rows[
+                    row[HashedAttribute.CHAINS] + i, column
+                ]
         if i >= old:
             index.chains.rows[chains + i, Chain.HEAD] = -1
     forget_classes(index, place)
-    row[Place.CHAINS], row[Place.CHAINS_CLASS], row[Place.CLASSES] = (chains, chains_class, count)
-    row[Place.BOUNDS], row[Place.BOUNDS_CLASS] = bounds, bounds_class
+    row[HashedAttribute.CHAINS], row[HashedAttribute.CHAINS_CLASS], row[HashedAttribute.CLASSES] = (
+        chains,
+        chains_class,
+        count,
+    )
+    row[HashedAttribute.BOUNDS], row[HashedAttribute.BOUNDS_CLASS] = bounds, bounds_class
     index.tops[IndexTop.LARGEST_CLASSES] = max(index.tops[IndexTop.LARGEST_CLASSES], count)
 
 
 @helper
 def forget_classes(index: Index, place: int) -> None:
     """Give back the rows of an attribute's classes."""
-    row = index.places[place]
-    if row[Place.CLASSES] > 0:
-        blocks.give(index.chains, row[Place.CHAINS], row[Place.CHAINS_CLASS])
-        blocks.give(index.bounds, row[Place.BOUNDS], row[Place.BOUNDS_CLASS])
-    row[Place.CLASSES], row[Place.BOUNDS], row[Place.CHAINS] = 0, -1, -1
+    row = index.attributes[place]
+    if row[HashedAttribute.CLASSES] > 0:
+        blocks.give(index.chains, row[HashedAttribute.CHAINS], row[HashedAttribute.CHAINS_CLASS])
+        blocks.give(index.bounds, row[HashedAttribute.BOUNDS], row[HashedAttribute.BOUNDS_CLASS])
+    row[HashedAttribute.CLASSES], row[HashedAttribute.BOUNDS], row[HashedAttribute.CHAINS] = 0, -1, -1
 
 
 @helper
@@ -142,7 +148,7 @@ def _count_loose(index: Index, place: int, entry: int, change: int) -> None:
     if op < arrays.RANGE:
         at = _bounds_row(index, place, keys[entry, Clause.CLASS], np.int64(arrays.LOOSE))
         index.bounds.rows[at, 0 if op == Op.NE else 1] += change
-        index.places[place, Place.UNEQUALS] += change if op == Op.NE else 0
+        index.attributes[place, HashedAttribute.UNEQUALS] += change if op == Op.NE else 0
 
 
 @helper
@@ -154,7 +160,7 @@ def enter_class(index: Index, place: int, entry: int) -> None:
     _make_classes(index, place, class_)
     _widen(index, place, entry)
     _count_loose(index, place, entry, 1)
-    chain = index.chains.rows[index.places[place, Place.CHAINS] + class_]
+    chain = index.chains.rows[index.attributes[place, HashedAttribute.CHAINS] + class_]
     chain[Chain.LIVE] += 1
     linked_lists.push(keys[:, Clause.NEXT], keys[:, Clause.BEFORE], chain, _HEAD, entry)
 
@@ -164,7 +170,7 @@ def leave_class(index: Index, place: int, entry: int) -> None:
     """Remove a clause from its class, and compute the class's extremes again if many are removed."""
     keys, class_ = index.clauses.keys, index.clauses.keys[entry, Clause.CLASS]
     _count_loose(index, place, entry, -1)
-    chain = index.chains.rows[index.places[place, Place.CHAINS] + class_]
+    chain = index.chains.rows[index.attributes[place, HashedAttribute.CHAINS] + class_]
     linked_lists.unlink(keys[:, Clause.NEXT], keys[:, Clause.BEFORE], chain, _HEAD, entry)
     chain[Chain.LIVE] -= 1
     chain[Chain.STALE] += 1

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from tocsin.matching.amkh import state as arrays
-from tocsin.matching.amkh.state import Index, Place, Setting, State, Total
+from tocsin.matching.amkh.state import HashedAttribute, Index, Setting, State, Total
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Op
 from tocsin.structures.jit import helper
@@ -227,8 +227,8 @@ def _share(state: State, index: Index, expressions: Expressions, at: int) -> flo
     row = state.scratch.draft[at]
     share = frequency(state, row[Draft.FIELD])
     if row[Draft.KIND] >= _LISTED:
-        place = np.int64(index.place[row[Draft.FIELD]])
-        known = index.places[place, Place.EQUALITIES] if place >= 0 else np.int64(0)
+        place = np.int64(index.row_of_field[row[Draft.FIELD]])
+        known = index.attributes[place, HashedAttribute.EQUALITIES] if place >= 0 else np.int64(0)
         any_ = row[Draft.FIELD] % FIELDS == Field.ANY
         return share if any_ else share * _values(expressions, row[Draft.LIST]) / (8.0 + known)
     return share * (0.6 if row[Draft.KIND] == _RANGED else 1.0)

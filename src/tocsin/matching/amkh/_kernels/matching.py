@@ -11,7 +11,17 @@ from tocsin.matching.amkh._kernels.classes import is_any_matched, is_matched
 from tocsin.matching.amkh._kernels.clauses import class_addend, equality_addend
 from tocsin.matching.amkh._kernels.table import bit_of, bucket_key, schema_addend
 from tocsin.matching.amkh._kernels.verification import holds
-from tocsin.matching.amkh.state import Bucket, Cursor, Index, Place, Schema, Setting, State, Top, Total
+from tocsin.matching.amkh.state import (
+    Bucket,
+    Cursor,
+    HashedAttribute,
+    Index,
+    Schema,
+    Setting,
+    State,
+    Top,
+    Total,
+)
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.structures import hash_index
@@ -119,38 +129,38 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
     An attribute has an addend for each equality that its value satisfies, and one for each class of other clauses
     of which it satisfies any.
     """
-    scratch, places = state.scratch, index.places
+    scratch, places = state.scratch, index.attributes
     epoch, sums = state.tops[Top.EPOCH], np.int64(0)
     for i in range(pairs):
-        place = max(np.int64(index.place[scratch.field[i]]), np.int64(0))
+        place = max(np.int64(index.row_of_field[scratch.field[i]]), np.int64(0))
         scratch.place[i] = place  # row 0 has no clauses
-        prefetch(places, place * arrays.PLACE_COLUMNS)
-        prefetch(places, place * arrays.PLACE_COLUMNS + 8)
+        prefetch(places, place * arrays.HASHED_COLUMNS)
+        prefetch(places, place * arrays.HASHED_COLUMNS + 8)
     for i in range(pairs):
         place = scratch.place[i]
         row = places[place]
-        sums += 1 + (row[Place.CLASSES] if _asks_classes(state, i) else 0)
-        if row[Place.EQUALITIES] > 0:
+        sums += 1 + (row[HashedAttribute.CLASSES] if _asks_classes(state, i) else 0)
+        if row[HashedAttribute.EQUALITIES] > 0:
             tag, key = (Op.EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
             scratch.head[i] = hash_index.bucket_of(index.clauses, tag, key, key)
             prefetch(index.clauses.heads, scratch.head[i])
-        if row[Place.OTHERS] > 0:
-            prefetch(index.bounds.rows, 2 * row[Place.BOUNDS])
-            prefetch(index.bounds.rows, 2 * row[Place.BOUNDS] + 8)
-        if row[Place.LIST] >= 0:
-            prefetch(index.schema_lists.rows, 2 * row[Place.LIST])
+        if row[HashedAttribute.OTHERS] > 0:
+            prefetch(index.bounds.rows, 2 * row[HashedAttribute.BOUNDS])
+            prefetch(index.bounds.rows, 2 * row[HashedAttribute.BOUNDS] + 8)
+        if row[HashedAttribute.LIST] >= 0:
+            prefetch(index.schema_lists.rows, 2 * row[HashedAttribute.LIST])
     if sums > scratch.sums.shape[0]:
         state.tops[Top.SUMS] = sums
         return False
     for i in range(pairs):
-        if places[scratch.place[i], Place.EQUALITIES] > 0:
+        if places[scratch.place[i], HashedAttribute.EQUALITIES] > 0:
             head = max(np.int64(index.clauses.heads[scratch.head[i]]), np.int64(0))
             prefetch(index.clauses.keys, head * index.clauses.keys.shape[1])
     sums = np.int64(0)
     for i in range(pairs):
         begin, place = sums, scratch.place[i]
         row = places[place]
-        if row[Place.EQUALITIES] > 0:
+        if row[HashedAttribute.EQUALITIES] > 0:
             tag, key = (Op.EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
             entry = hash_index.find_in(index.clauses, scratch.head[i], tag, key, key)
             if entry >= 0:
@@ -158,12 +168,16 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
                     index, place, index.clauses.keys[entry, arrays.Clause.ID]
                 )
                 sums += 1
-        if row[Place.OTHERS] > 0 and _asks_classes(state, i):
+        if row[HashedAttribute.OTHERS] > 0 and _asks_classes(state, i):
             sums = _find_classes(state, index, place, i, sums)
         if sums > begin:
-            if row[Place.MET] != epoch:
-                row[Place.MET], row[Place.ADDENDS], row[Place.ADDEND_COUNT] = (epoch, begin, 0)
-            row[Place.ADDEND_COUNT] += sums - begin
+            if row[HashedAttribute.MET] != epoch:
+                row[HashedAttribute.MET], row[HashedAttribute.ADDENDS], row[HashedAttribute.ADDEND_COUNT] = (
+                    epoch,
+                    begin,
+                    0,
+                )
+            row[HashedAttribute.ADDEND_COUNT] += sums - begin
     return True
 
 
@@ -176,14 +190,18 @@ def _asks_classes(state: State, i: int) -> bool:
 @helper
 def _find_classes(state: State, index: Index, place: int, i: int, sums: int) -> int:
     """Write the addends of the classes of which a value satisfies any clause; return how many there are in all."""
-    scratch, row, ranked = state.scratch, index.places[place], index.settings[Setting.RANKED] != 0
+    scratch, row, ranked = state.scratch, index.attributes[place], index.settings[Setting.RANKED] != 0
     refuted = np.int64(-1)
-    if row[Place.UNEQUALS] > 0:
+    if row[HashedAttribute.UNEQUALS] > 0:
         tag, key = (Op.NE << FIELD_BITS) | scratch.field[i], scratch.key[i]
         entry = hash_index.find(index.clauses, tag, key, key)
         if entry >= 0:
             refuted = index.clauses.keys[entry, arrays.Clause.CLASS]
-    value, at, classes = (scratch.low[i], scratch.high[i]), row[Place.BOUNDS], row[Place.CLASSES]
+    value, at, classes = (
+        (scratch.low[i], scratch.high[i]),
+        row[HashedAttribute.BOUNDS],
+        row[HashedAttribute.CLASSES],
+    )
     if not ranked:
         for class_ in range(classes):
             if is_any_matched(index, at + arrays.SHAPES * class_, value, np.int64(refuted == class_)):
@@ -208,15 +226,18 @@ def _visits(state: State, index: Index, pairs: int) -> tuple[int, int]:
     """
     scratch, epoch = state.scratch, state.tops[Top.EPOCH]
     count, available = np.int64(0), np.uint64(0)
-    if index.places[0, Place.LIST] >= 0:  # the schema without attributes
+    if index.attributes[0, HashedAttribute.LIST] >= 0:  # the schema without attributes
         scratch.visits[count] = 0
         count += 1
     for i in range(pairs):
         place = scratch.place[i]
-        if index.places[place, Place.MET] != epoch or state.fields.slot[scratch.field[i]] != i + 1:
+        if (
+            index.attributes[place, HashedAttribute.MET] != epoch
+            or state.fields.slot[scratch.field[i]] != i + 1
+        ):
             continue
         available |= bit_of(place)
-        if index.places[place, Place.LIST] >= 0:
+        if index.attributes[place, HashedAttribute.LIST] >= 0:
             scratch.visits[count] = place
             count += 1
     return count, available
@@ -236,7 +257,7 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
             cursor[Cursor.LEFT] -= 1
             if cursor[Cursor.AT_SCHEMA] >= arrays.SINGLE:
                 place = scratch.visits[cursor[Cursor.VISIT]]
-                addend = scratch.sums[index.places[place, Place.ADDENDS] + cursor[Cursor.LEFT]]
+                addend = scratch.sums[index.attributes[place, HashedAttribute.ADDENDS] + cursor[Cursor.LEFT]]
                 scratch.probe[probes] = _sum(
                     schema_addend(index, cursor[Cursor.AT_SCHEMA] - arrays.SINGLE), addend
                 )
@@ -262,17 +283,17 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
         elif cursor[Cursor.VISIT] == visits:
             break
         else:
-            row = index.places[scratch.visits[cursor[Cursor.VISIT]]]
-            if cursor[Cursor.ROW] == row[Place.LIST_COUNT]:
-                state.totals[Total.LOOKED_AT] += row[Place.LIST_COUNT]
+            row = index.attributes[scratch.visits[cursor[Cursor.VISIT]]]
+            if cursor[Cursor.ROW] == row[HashedAttribute.LIST_COUNT]:
+                state.totals[Total.LOOKED_AT] += row[HashedAttribute.LIST_COUNT]
                 cursor[Cursor.VISIT] += 1
                 cursor[Cursor.ROW] = 0
                 continue
-            at = row[Place.LIST] + cursor[Cursor.ROW]
+            at = row[HashedAttribute.LIST] + cursor[Cursor.ROW]
             cursor[Cursor.ROW] += 1
             schema = index.schema_lists.rows[at, 1]
             if schema >= arrays.SINGLE:
-                cursor[Cursor.LEFT], cursor[Cursor.AT_SCHEMA] = (row[Place.ADDEND_COUNT], schema)
+                cursor[Cursor.LEFT], cursor[Cursor.AT_SCHEMA] = (row[HashedAttribute.ADDEND_COUNT], schema)
             elif np.uint64(index.schema_lists.rows[at, 0]) & ~available == np.uint64(0):
                 _begin_schema(state, index, schema)
     return probes
@@ -284,12 +305,12 @@ def _begin_schema(state: State, index: Index, schema: int) -> None:
     row, cursor, epoch = index.schemas.keys[schema], state.scratch.cursor, state.tops[Top.EPOCH]
     products = np.int64(1)
     for k in range(row[Schema.SIZE]):
-        place = index.places[index.schema_places.rows[row[Schema.PLACES] + k, 0]]
-        if place[Place.MET] != epoch:
+        place = index.attributes[index.schema_attributes.rows[row[Schema.PLACES] + k, 0]]
+        if place[HashedAttribute.MET] != epoch:
             return
         state.scratch.digits[k] = 0
-        if products < _MOST_PRODUCTS // place[Place.ADDEND_COUNT]:
-            products *= place[Place.ADDEND_COUNT]
+        if products < _MOST_PRODUCTS // place[HashedAttribute.ADDEND_COUNT]:
+            products *= place[HashedAttribute.ADDEND_COUNT]
         else:
             products = np.int64(_MOST_PRODUCTS)
     if row[Schema.SHARED] == 0:
@@ -316,10 +337,10 @@ def _product(state: State, index: Index) -> int:
     first = index.schemas.keys[schema, Schema.PLACES]
     coordinate, carry = schema_addend(index, schema), np.int64(1)
     for k in range(index.schemas.keys[schema, Schema.SIZE]):
-        place = index.places[index.schema_places.rows[first + k, 0]]
-        coordinate += state.scratch.sums[place[Place.ADDENDS] + digits[k]]
+        place = index.attributes[index.schema_attributes.rows[first + k, 0]]
+        coordinate += state.scratch.sums[place[HashedAttribute.ADDENDS] + digits[k]]
         digits[k] += carry
-        carry = np.int64(digits[k] == place[Place.ADDEND_COUNT])
+        carry = np.int64(digits[k] == place[HashedAttribute.ADDEND_COUNT])
         digits[k] *= 1 - carry
     return coordinate
 

@@ -6,9 +6,18 @@ import numpy as np
 
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels import table
-from tocsin.matching.amkh._kernels.clauses import place_of, release_clause, use_clause
+from tocsin.matching.amkh._kernels.clauses import attribute_of, release_clause, use_clause
 from tocsin.matching.amkh._kernels.coordinates import Draft, choose, draft
-from tocsin.matching.amkh.state import Index, IndexTop, Place, Point, Schema, Setting, State, StoredColumn
+from tocsin.matching.amkh.state import (
+    HashedAttribute,
+    Index,
+    IndexTop,
+    Point,
+    Schema,
+    Setting,
+    State,
+    StoredColumn,
+)
 from tocsin.matching.conjunction_store.state import HIGH_ROW, Expressions, StoreColumn
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Keys, Op
 from tocsin.structures import blocks, free_lists
@@ -47,11 +56,11 @@ def place(state: State, index: Index, expressions: Expressions, start: int) -> i
 @kernel
 def prepare(index: Index, field: int, weight: int, cuts: int) -> None:
     """Set the constants that divide a field's classes, and its weight unless that is 0."""
-    row = index.places[place_of(index, field)]
+    row = index.attributes[attribute_of(index, field)]
     if cuts >= 0:
-        row[Place.CUTS] = cuts
+        row[HashedAttribute.CUTS] = cuts
     if weight != 0:
-        row[Place.WEIGHT] = row[Place.CLASS_WEIGHT] = weight
+        row[HashedAttribute.WEIGHT] = row[HashedAttribute.CLASS_WEIGHT] = weight
 
 
 @helper
@@ -64,10 +73,10 @@ def _foresee_classes(state: State, index: Index, width: int) -> None:
         return
     for k in range(width):
         row = state.scratch.draft[state.scratch.chosen[k]]
-        place_ = np.int64(index.place[row[Draft.FIELD]])
+        place_ = np.int64(index.row_of_field[row[Draft.FIELD]])
         if row[Draft.TAG] != Op.EQ and place_ >= 0:
             index.tops[IndexTop.LARGEST_CLASSES] = max(
-                index.tops[IndexTop.LARGEST_CLASSES], index.places[place_, Place.TOP_ID]
+                index.tops[IndexTop.LARGEST_CLASSES], index.attributes[place_, HashedAttribute.TOP_ID]
             )
 
 
@@ -77,14 +86,14 @@ def _has_room(index: Index, width: int) -> bool:
     tops = index.tops
     classes = width * (3 * tops[IndexTop.LARGEST_CLASSES] + 4 * index.settings[Setting.CLASS_COUNT] + 8)
     return (
-        tops[IndexTop.TOP_PLACE] + width <= index.places.shape[0]
+        tops[IndexTop.TOP_ATTRIBUTE] + width <= index.attributes.shape[0]
         and tops[IndexTop.TOP_POINT] < index.points.shape[0]
         and index.clauses.counters[1] + width < index.clauses.chain.shape[0]
         and index.ids.top[0] + width * (3 * tops[IndexTop.LARGEST_IDS] + 4) <= index.ids.rows.shape[0]
         and index.bounds.top[0] + arrays.SHAPES * classes <= index.bounds.rows.shape[0]
         and index.chains.top[0] + classes <= index.chains.rows.shape[0]
         and index.schemas.counters[1] + 1 < index.schemas.chain.shape[0]
-        and index.schema_places.top[0] + 2 * width + 2 <= index.schema_places.rows.shape[0]
+        and index.schema_attributes.top[0] + 2 * width + 2 <= index.schema_attributes.rows.shape[0]
         and index.schema_lists.top[0] + 3 * tops[IndexTop.LARGEST_LIST] + 4
         <= index.schema_lists.rows.shape[0]
         and index.buckets.counters[1] + 1 < index.buckets.chain.shape[0]
@@ -121,7 +130,7 @@ def _add_point(
             first, last = (expressions.starts[row[Draft.LIST]], expressions.starts[row[Draft.LIST] + 1])
             low = high = expressions.keys[first + number % (last - first)]
             number //= last - first
-        places[k] = place_of(index, row[Draft.FIELD])
+        places[k] = attribute_of(index, row[Draft.FIELD])
         clauses[k], addend = use_clause(
             index, places[k], (row[Draft.TAG] << FIELD_BITS) | row[Draft.FIELD], low, high
         )
@@ -181,7 +190,7 @@ def _drop_point(index: Index, point: int) -> None:
     at = np.int64(row[Point.COORDINATES])
     for k in range(width):
         clause = at if width == 1 else index.coordinates.rows[at + k, 0]
-        release_clause(index, index.schema_places.rows[first + k, 0], clause)
+        release_clause(index, index.schema_attributes.rows[first + k, 0], clause)
     if width > 1:
         blocks.give(index.coordinates, at, class_of(width))
     table.release_schema(index, schema)

@@ -8,10 +8,11 @@ import numpy as np
 
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.coordinates import frequency
-from tocsin.matching.amkh.state import Bucket, Index, IndexTop, Place, Point, Schema, Setting, State
+from tocsin.matching.amkh.state import Bucket, HashedAttribute, Index, IndexTop, Point, Schema, Setting, State
 from tocsin.matching.encoding.codes import Keys
 from tocsin.structures import blocks, hash_index, linked_lists
 from tocsin.structures.blocks import class_of, copy_row, size_of
+from tocsin.structures.hashing import hashed_again
 from tocsin.structures.jit import helper, wrapping_helper
 
 _CLASS: Final = (1 << arrays.SIZE_BITS) - 1
@@ -20,23 +21,16 @@ _POINT: Final = 0xFFFFFFFF
 _SCHEMA: Final = arrays.SINGLE - 1
 
 
-@wrapping_helper
-def _mixed(number: int) -> int:
-    mixed = (np.uint64(number) + np.uint64(1)) * np.uint64(0xD6E8FEB86659FD93)
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-    return mixed ^ (mixed >> np.uint64(32))
-
-
 @helper
 def bit_of(number: int) -> int:
     """Return the bit of a signature for an attribute."""
-    return np.uint64(1) << (_mixed(number) >> np.uint64(58))
+    return np.uint64(1) << (hashed_again(number) >> np.uint64(58))
 
 
 @helper
 def schema_addend(index: Index, schema: int) -> int:
     """Return the addend of a schema to the coordinates of its subscriptions: the paper's is 0."""
-    return _mixed(schema) if index.settings[Setting.SPLIT] else np.uint64(0)
+    return hashed_again(schema) if index.settings[Setting.SPLIT] else np.uint64(0)
 
 
 @helper
@@ -50,14 +44,14 @@ def bucket_key(index: Index, coordinate: int) -> int:
 def _hash_of(places: Keys, size: int) -> int:
     hashed = np.uint64(0)
     for i in range(size):
-        hashed += _mixed(places[i])
+        hashed += hashed_again(places[i])
     return np.int64(hashed >> np.uint64(1))
 
 
 @helper
 def use_schema(state: State, index: Index, places: Keys, size: int) -> int:
     """Count one more point of a schema, given by its attributes in ascending order; return its entry."""
-    keys, rows = index.schemas.keys, index.schema_places.rows
+    keys, rows = index.schemas.keys, index.schema_attributes.rows
     hashed, salt = _hash_of(places, size), np.int64(0)
     entry = hash_index.find(index.schemas, hashed, salt, 0)
     while entry >= 0:
@@ -74,12 +68,12 @@ def use_schema(state: State, index: Index, places: Keys, size: int) -> int:
     row[Schema.POINTS], row[Schema.SIZE] = 1, size
     row[Schema.BUCKET], row[Schema.BUCKETS] = -1, 0
     row[Schema.SHARED] = index.settings[Setting.SPLIT] == 0 or index.settings[Setting.BUCKET_COUNT] > 0
-    row[Schema.PLACES] = blocks.take(index.schema_places, class_of(size))
+    row[Schema.PLACES] = blocks.take(index.schema_attributes, class_of(size))
     signature, pivot, least = np.uint64(0), np.int64(0), np.inf
     for i in range(size):
         rows[row[Schema.PLACES] + i, 0] = places[i]
         signature |= bit_of(places[i])
-        often = frequency(state, index.places[places[i], Place.FIELD])
+        often = frequency(state, index.attributes[places[i], HashedAttribute.FIELD])
         if often < least:
             pivot, least = places[i], often
     row[Schema.PIVOT] = pivot
@@ -90,20 +84,22 @@ def use_schema(state: State, index: Index, places: Keys, size: int) -> int:
 @helper
 def _list(index: Index, pivot: int, schema: int, signature: int) -> None:
     """Put a schema into the list of its rarest attribute; one without attributes is in row 0's."""
-    row = index.places[pivot]
+    row = index.attributes[pivot]
     rows = index.schema_lists.rows
-    if row[Place.LIST] < 0:
-        row[Place.LIST_CLASS], row[Place.LIST_COUNT] = 0, 0
-        row[Place.LIST] = blocks.take(index.schema_lists, np.int64(0))
-    elif row[Place.LIST_COUNT] == size_of(row[Place.LIST_CLASS]):
-        class_, count = row[Place.LIST_CLASS] + 1, row[Place.LIST_COUNT]
-        row[Place.LIST] = blocks.moved(index.schema_lists, row[Place.LIST], class_ - 1, count, class_)
-        row[Place.LIST_CLASS] = class_
+    if row[HashedAttribute.LIST] < 0:
+        row[HashedAttribute.LIST_CLASS], row[HashedAttribute.LIST_COUNT] = 0, 0
+        row[HashedAttribute.LIST] = blocks.take(index.schema_lists, np.int64(0))
+    elif row[HashedAttribute.LIST_COUNT] == size_of(row[HashedAttribute.LIST_CLASS]):
+        class_, count = row[HashedAttribute.LIST_CLASS] + 1, row[HashedAttribute.LIST_COUNT]
+        row[HashedAttribute.LIST] = blocks.moved(
+            index.schema_lists, row[HashedAttribute.LIST], class_ - 1, count, class_
+        )
+        row[HashedAttribute.LIST_CLASS] = class_
         index.tops[IndexTop.LARGEST_LIST] = max(index.tops[IndexTop.LARGEST_LIST], size_of(class_))
-    at = row[Place.LIST] + row[Place.LIST_COUNT]
+    at = row[HashedAttribute.LIST] + row[HashedAttribute.LIST_COUNT]
     rows[at, 0], rows[at, 1] = signature, schema
-    index.schemas.keys[schema & _SCHEMA, Schema.POSITION] = row[Place.LIST_COUNT]
-    row[Place.LIST_COUNT] += 1
+    index.schemas.keys[schema & _SCHEMA, Schema.POSITION] = row[HashedAttribute.LIST_COUNT]
+    row[HashedAttribute.LIST_COUNT] += 1
 
 
 @helper
@@ -113,15 +109,18 @@ def release_schema(index: Index, schema: int) -> None:
     keys[schema, Schema.POINTS] -= 1
     if keys[schema, Schema.POINTS] > 0:
         return
-    row, rows = index.places[keys[schema, Schema.PIVOT]], index.schema_lists.rows
-    row[Place.LIST_COUNT] -= 1
-    position, last = keys[schema, Schema.POSITION], row[Place.LIST] + row[Place.LIST_COUNT]
-    copy_row(rows, last, row[Place.LIST] + position)
+    row, rows = index.attributes[keys[schema, Schema.PIVOT]], index.schema_lists.rows
+    row[HashedAttribute.LIST_COUNT] -= 1
+    position, last = (
+        keys[schema, Schema.POSITION],
+        row[HashedAttribute.LIST] + row[HashedAttribute.LIST_COUNT],
+    )
+    copy_row(rows, last, row[HashedAttribute.LIST] + position)
     keys[rows[last, 1] & _SCHEMA, Schema.POSITION] = position
-    if row[Place.LIST_COUNT] == 0:
-        blocks.give(index.schema_lists, row[Place.LIST], row[Place.LIST_CLASS])
-        row[Place.LIST] = -1
-    blocks.give(index.schema_places, keys[schema, Schema.PLACES], class_of(keys[schema, Schema.SIZE]))
+    if row[HashedAttribute.LIST_COUNT] == 0:
+        blocks.give(index.schema_lists, row[HashedAttribute.LIST], row[HashedAttribute.LIST_CLASS])
+        row[HashedAttribute.LIST] = -1
+    blocks.give(index.schema_attributes, keys[schema, Schema.PLACES], class_of(keys[schema, Schema.SIZE]))
     hash_index.remove(index.schemas, schema)
 
 

@@ -12,7 +12,7 @@ from tocsin.matching.k_index._kernels.entries import emit
 from tocsin.matching.k_index._kernels.key_lists import headers_of
 from tocsin.matching.k_index._kernels.packing import kind_of_slot, nth_of_slot, size_word_of, slot_of
 from tocsin.matching.k_index._kernels.postings import block_at, block_count
-from tocsin.matching.k_index.state import Directory, Draft, DraftTop, Fields, KeyRow, Lane
+from tocsin.matching.k_index.state import Directory, Draft, DraftTop, Fields, KeyRow, RangeList
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel
 
@@ -69,7 +69,9 @@ def draft_growth(directory: Directory, draft: Draft, changed: Int64s, start: int
     Each grows by `share` values at most at either end, towards what is wanted, and is to be set so once that is placed.
     """
     for i in range(start, changed.shape[0]):
-        if directory.fields.lane[changed[i]] >= 0 and not _draft_field(directory, draft, changed[i], share):
+        if directory.fields.range_list[changed[i]] >= 0 and not _draft_field(
+            directory, draft, changed[i], share
+        ):
             return i
     return changed.shape[0]
 
@@ -78,10 +80,13 @@ def draft_growth(directory: Directory, draft: Draft, changed: Int64s, start: int
 def _draft_field(directory: Directory, draft: Draft, field: int, share: int) -> bool:
     """Draft the entries of expanded open ranges under the values that a domain gains; return whether they fit."""
     before = draft.tops[DraftTop.DRAFTED]
-    lane = np.int64(directory.fields.lane[field])
+    range_list = np.int64(directory.fields.range_list[field])
     runs = directory.runs
-    while lane >= 0:
-        slot, run = directory.lanes[lane, Lane.SLOT], directory.lanes[lane, Lane.RUN]
+    while range_list >= 0:
+        slot, run = (
+            directory.range_lists[range_list, RangeList.SLOT],
+            directory.range_lists[range_list, RangeList.RUN],
+        )
         if kind_of_slot(slot) != Op.BETWEEN:
             for at in range(runs.leaves[run]):
                 leaf = np.int64(runs.words[runs.shelf[run] + at])
@@ -89,7 +94,7 @@ def _draft_field(directory: Directory, draft: Draft, field: int, share: int) -> 
                     entry = np.int64(runs.values[leaf, i])
                     if directory.key_rows[entry, KeyRow.FLAGS] & arrays.EXPANDED:
                         _draft_key(directory, draft, field, slot, entry, share)
-        lane = directory.lanes[lane, Lane.NEXT]
+        range_list = directory.range_lists[range_list, RangeList.NEXT]
     if draft.tops[DraftTop.DRAFTED] > draft.rows.shape[0]:
         draft.tops[DraftTop.NEEDED] = draft.tops[DraftTop.DRAFTED] - before
         draft.tops[DraftTop.DRAFTED] = before

@@ -12,7 +12,7 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.k_index import state as arrays
 from tocsin.matching.k_index._kernels.key_lists import headers_of
 from tocsin.matching.k_index._kernels.packing import kind_of_slot, place_of_size, slot_of
-from tocsin.matching.k_index.state import Directory, Draft, DraftTop, Key, KeyRow, Lane, Lists
+from tocsin.matching.k_index.state import Directory, Draft, DraftTop, Key, KeyRow, Lists, RangeList
 from tocsin.structures.hash_index import HashIndex, bucket_of, find_in
 from tocsin.structures.jit import helper, prefetch
 
@@ -111,28 +111,32 @@ def _find_ranges(directory: Directory, lists: Lists, events: EncodedEvents, even
         if field % FIELDS == Field.BIG:
             field += Field.NUMBER - Field.BIG
             key = np.int64(_NO_KEY)
-        lane = np.int64(directory.fields.lane[field])
-        if lane < 0:
+        range_list = np.int64(directory.fields.range_list[field])
+        if range_list < 0:
             continue
         whole = field % FIELDS == Field.NUMBER and is_whole(key)
         inside = whole and directory.fields.low[field] <= whole_of(key) <= directory.fields.high[field]
-        while lane >= 0 and found >= 0:
-            is_expanded = whole if kind_of_slot(directory.lanes[lane, Lane.SLOT]) == Op.BETWEEN else inside
-            if not is_expanded or directory.lanes[lane, Lane.PLAIN] > 0:
-                found = _find_in_lane(directory, lists, lane, low, high, is_expanded, found)
-            lane = directory.lanes[lane, Lane.NEXT]
+        while range_list >= 0 and found >= 0:
+            is_expanded = (
+                whole
+                if kind_of_slot(directory.range_lists[range_list, RangeList.SLOT]) == Op.BETWEEN
+                else inside
+            )
+            if not is_expanded or directory.range_lists[range_list, RangeList.PLAIN] > 0:
+                found = _find_in_range_list(directory, lists, range_list, low, high, is_expanded, found)
+            range_list = directory.range_lists[range_list, RangeList.NEXT]
         if found < 0:
             return found
     return found
 
 
 @helper
-def _find_in_lane(
-    directory: Directory, lists: Lists, lane: int, low: int, high: int, is_expanded: bool, found: int
+def _find_in_range_list(
+    directory: Directory, lists: Lists, range_list: int, low: int, high: int, is_expanded: bool, found: int
 ) -> int:
-    """Write the keys of a lane's ranges that hold of a value between `low` and `high`."""
-    runs, run = directory.runs, directory.lanes[lane, Lane.RUN]
-    kind = kind_of_slot(directory.lanes[lane, Lane.SLOT])
+    """Write the keys of a list's ranges that hold of a value between `low` and `high`."""
+    runs, run = directory.runs, directory.range_lists[range_list, RangeList.RUN]
+    kind = kind_of_slot(directory.range_lists[range_list, RangeList.SLOT])
     # Bounds are in order: `<` and `<=` hold from some bound on, the others up to one.
     upwards = kind in (Op.LT, Op.LE)
     limit = low + 1

@@ -17,7 +17,7 @@ from tocsin.structures.jit import helper, kernel, wrapping_helper
 
 _FREE, _TOP = int(TableTop.FREE_EXPRESSION), int(TableTop.EXPRESSIONS)
 _FIRST_MEMBER: Final = int(Expression.FIRST_MEMBER)
-_DIGEST: Final = 0x7FFFFFFFFFFFFFFF
+_LARGEST: Final = 0x7FFFFFFFFFFFFFFF
 
 
 @kernel
@@ -31,7 +31,7 @@ def intern(
     for i in range(ids.shape[0]):
         length = count_rows(batch, i)
         is_residual = write_rows(table.scratch, np.int64(0), batch, i)
-        digest = _digest(table.scratch, np.int64(0), length)
+        digest = _hash_record(table.scratch, np.int64(0), length)
         number = _find(table, digest, length)
         batch.numbers[i] = -1
         if number < 0:
@@ -57,15 +57,15 @@ def _weighed(batch: Expressions, begin: int, end: int) -> int:
 
 
 @wrapping_helper
-def _digest(rows: Int64s, first: int, count: int) -> int:
-    """Return the digest of a record."""
+def _hash_record(rows: Int64s, first: int, count: int) -> int:
+    """Return a hash of a record's rows, without the sign bit, so that it can be a key."""
     mixed = np.uint64(count)
     for at in range(first, first + count):
         mixed = (mixed ^ np.uint64(rows[at, 0])) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
         mixed = (mixed ^ np.uint64(rows[at, 1])) * np.uint64(0xD6E8FEB86659FD93)
         mixed ^= mixed >> np.uint64(32)
-    return np.int64(mixed & np.uint64(_DIGEST))
+    return np.int64(mixed & np.uint64(_LARGEST))
 
 
 @helper
@@ -143,7 +143,7 @@ def free_expressions(table: ExpressionTable, numbers: Int64s) -> None:
         number = numbers[i]
         row = table.rows[number]
         first, length = np.int64(row[Expression.RECORD]), abs(np.int64(row[Expression.LENGTH]))
-        entry = hash_index.find(table.digests, _digest(table.records.rows, first, length), 0, 0)
+        entry = hash_index.find(table.digests, _hash_record(table.records.rows, first, length), 0, 0)
         if table.digests.keys[entry, 1] == number:
             table.digests.keys[entry, 1] = row[Expression.TWIN]
             if row[Expression.TWIN] < 0:

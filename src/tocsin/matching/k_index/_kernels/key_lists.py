@@ -1,6 +1,6 @@
 """Keys and their posting lists: one list for each size and clause that the key's entries have.
 
-Ranges, whose keys no look-up finds, are in lanes besides: by field, kind and number, in the order of their bounds.
+Ranges, whose keys no look-up finds, are in lists of ranges besides: by field, kind and number, in the order of their bounds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tocsin.matching.encoding.codes import Op
 from tocsin.matching.k_index import state as arrays
 from tocsin.matching.k_index._kernels.packing import field_of_slot, kind_of_slot, nth_of_slot, size_word_of
 from tocsin.matching.k_index._kernels.postings import free_list, new_list
-from tocsin.matching.k_index.state import Directory, DirectoryTop, Key, KeyRow, Lane
+from tocsin.matching.k_index.state import Directory, DirectoryTop, Key, KeyRow, RangeList
 from tocsin.structures import blocks, free_lists, hash_index, sorted_runs
 from tocsin.structures.blocks import copy_row, size_of
 from tocsin.structures.jit import helper
@@ -99,12 +99,12 @@ def remove_header(directory: Directory, entry: int, row: int) -> None:
 
 
 @helper
-def lane_of(directory: Directory, slot: int) -> int:
-    """Return the lane of ranges of a slot, or -1."""
-    lane = np.int64(directory.fields.lane[field_of_slot(slot)])
-    while lane >= 0 and directory.lanes[lane, Lane.SLOT] != slot:
-        lane = directory.lanes[lane, Lane.NEXT]
-    return lane
+def range_list_of(directory: Directory, slot: int) -> int:
+    """Return the list of a slot's ranges, or -1."""
+    range_list = np.int64(directory.fields.range_list[field_of_slot(slot)])
+    while range_list >= 0 and directory.range_lists[range_list, RangeList.SLOT] != slot:
+        range_list = directory.range_lists[range_list, RangeList.NEXT]
+    return range_list
 
 
 @helper
@@ -124,22 +124,23 @@ def make_key(directory: Directory, slot: int, low: int, high: int, expanded: boo
     elif kind == arrays.ANY_VALUE:
         directory.fields.runs[field] += 1
     else:
-        _enter_lane(directory, slot, low, entry, expanded)
+        _add_range_key(directory, slot, low, entry, expanded)
     return entry
 
 
 @helper
-def _enter_lane(directory: Directory, slot: int, low: int, entry: int, expanded: bool) -> None:
-    lane, field = lane_of(directory, slot), field_of_slot(slot)
-    if lane < 0:
-        lane = _new_lane(directory)
-        row = directory.lanes[lane]
-        row[Lane.SLOT], row[Lane.NEXT] = slot, directory.fields.lane[field]
-        row[Lane.KEYS], row[Lane.PLAIN] = 0, 0
-        directory.fields.lane[field] = lane
-    run = directory.lanes[lane, Lane.RUN]
-    directory.lanes[lane, Lane.KEYS] += 1
-    directory.lanes[lane, Lane.PLAIN] += not expanded
+def _add_range_key(directory: Directory, slot: int, low: int, entry: int, expanded: bool) -> None:
+    """Add the key of a range to the list of its slot, by the lower bound; closed ranges may share one, and are chained."""
+    range_list, field = range_list_of(directory, slot), field_of_slot(slot)
+    if range_list < 0:
+        range_list = _new_range_list(directory)
+        row = directory.range_lists[range_list]
+        row[RangeList.SLOT], row[RangeList.NEXT] = slot, directory.fields.range_list[field]
+        row[RangeList.KEYS], row[RangeList.PLAIN] = 0, 0
+        directory.fields.range_list[field] = range_list
+    run = directory.range_lists[range_list, RangeList.RUN]
+    directory.range_lists[range_list, RangeList.KEYS] += 1
+    directory.range_lists[range_list, RangeList.PLAIN] += not expanded
     if kind_of_slot(slot) == Op.BETWEEN:
         leaf, at = _found(directory, run, low)
         if at >= 0:
@@ -150,14 +151,16 @@ def _enter_lane(directory: Directory, slot: int, low: int, entry: int, expanded:
 
 
 @helper
-def _new_lane(directory: Directory) -> int:
-    """Return a free lane; one that was used before keeps its run, which is empty."""
-    links, tops = directory.lanes[:, Lane.NEXT], directory.tops
-    top = tops[DirectoryTop.LANES]
-    lane = free_lists.take(links, tops, np.int64(DirectoryTop.FREE_LANE), np.int64(DirectoryTop.LANES))
-    if lane == top:
-        directory.lanes[lane, Lane.RUN] = sorted_runs.new_run(directory.runs)
-    return lane
+def _new_range_list(directory: Directory) -> int:
+    """Return a free list of ranges; one that was used before keeps its run, which is empty."""
+    links, tops = directory.range_lists[:, RangeList.NEXT], directory.tops
+    top = tops[DirectoryTop.RANGE_LISTS]
+    range_list = free_lists.take(
+        links, tops, np.int64(DirectoryTop.FREE_RANGE_LIST), np.int64(DirectoryTop.RANGE_LISTS)
+    )
+    if range_list == top:
+        directory.range_lists[range_list, RangeList.RUN] = sorted_runs.new_run(directory.runs)
+    return range_list
 
 
 @helper
@@ -181,22 +184,23 @@ def _remove_key(directory: Directory, entry: int) -> None:
     elif kind == arrays.ANY_VALUE:
         directory.fields.runs[field] -= 1
     elif kind != arrays.ALWAYS:
-        _leave_lane(directory, slot, low, entry)
+        _remove_range_key(directory, slot, low, entry)
     hash_index.remove(directory.keys, entry)
     fields = directory.fields
     if (
         kind != arrays.ALWAYS
         and fields.values[field] == 0
         and fields.runs[field] == 0
-        and fields.lane[field] < 0
+        and fields.range_list[field] < 0
     ):
         fields.occurrences[field] = 0
 
 
 @helper
-def _leave_lane(directory: Directory, slot: int, low: int, entry: int) -> None:
-    lane, field = lane_of(directory, slot), field_of_slot(slot)
-    run, rows = directory.lanes[lane, Lane.RUN], directory.key_rows
+def _remove_range_key(directory: Directory, slot: int, low: int, entry: int) -> None:
+    """Remove the key of a range from the list of its slot, and free the list if it was the last."""
+    range_list, field = range_list_of(directory, slot), field_of_slot(slot)
+    run, rows = directory.range_lists[range_list, RangeList.RUN], directory.key_rows
     leaf, at = _found(directory, run, low)
     head = np.int64(directory.runs.values[leaf, at])
     if head == entry and rows[entry, KeyRow.NEXT_RANGE] < 0:
@@ -207,15 +211,20 @@ def _leave_lane(directory: Directory, slot: int, low: int, entry: int) -> None:
         while rows[head, KeyRow.NEXT_RANGE] != entry:
             head = np.int64(rows[head, KeyRow.NEXT_RANGE])
         rows[head, KeyRow.NEXT_RANGE] = rows[entry, KeyRow.NEXT_RANGE]
-    directory.lanes[lane, Lane.KEYS] -= 1
-    directory.lanes[lane, Lane.PLAIN] -= rows[entry, KeyRow.FLAGS] & arrays.EXPANDED == 0
-    if directory.lanes[lane, Lane.KEYS] > 0:
+    directory.range_lists[range_list, RangeList.KEYS] -= 1
+    directory.range_lists[range_list, RangeList.PLAIN] -= rows[entry, KeyRow.FLAGS] & arrays.EXPANDED == 0
+    if directory.range_lists[range_list, RangeList.KEYS] > 0:
         return
-    before = np.int64(directory.fields.lane[field])
-    if before == lane:
-        directory.fields.lane[field] = directory.lanes[lane, Lane.NEXT]
+    before = np.int64(directory.fields.range_list[field])
+    if before == range_list:
+        directory.fields.range_list[field] = directory.range_lists[range_list, RangeList.NEXT]
     else:
-        while directory.lanes[before, Lane.NEXT] != lane:
-            before = directory.lanes[before, Lane.NEXT]
-        directory.lanes[before, Lane.NEXT] = directory.lanes[lane, Lane.NEXT]
-    free_lists.give(directory.lanes[:, Lane.NEXT], directory.tops, np.int64(DirectoryTop.FREE_LANE), lane)
+        while directory.range_lists[before, RangeList.NEXT] != range_list:
+            before = directory.range_lists[before, RangeList.NEXT]
+        directory.range_lists[before, RangeList.NEXT] = directory.range_lists[range_list, RangeList.NEXT]
+    free_lists.give(
+        directory.range_lists[:, RangeList.NEXT],
+        directory.tops,
+        np.int64(DirectoryTop.FREE_RANGE_LIST),
+        range_list,
+    )

@@ -10,7 +10,15 @@ from tocsin.matching.k_index import state as arrays
 from tocsin.matching.k_index._kernels import key_lists
 from tocsin.matching.k_index._kernels.packing import kind_of_slot, place_of_size, size_word_of
 from tocsin.matching.k_index._kernels.postings import add_entry, count_of, first_of, remove_entry
-from tocsin.matching.k_index.state import Directory, DirectoryTop, Draft, DraftTop, Entry, Lane, PostedCount
+from tocsin.matching.k_index.state import (
+    Directory,
+    DirectoryTop,
+    Draft,
+    DraftTop,
+    Entry,
+    PostedCount,
+    RangeList,
+)
 from tocsin.structures import hash_index, sorted_runs
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.hash_index import HashIndex, bucket_of
@@ -83,10 +91,11 @@ def _has_room(directory: Directory, slot: int) -> bool:
     )
     kind = kind_of_slot(slot)
     if room and kind not in (arrays.VALUE, arrays.ANY_VALUE, arrays.ALWAYS):
-        lane = key_lists.lane_of(directory, slot)
-        run = directory.lanes[lane, Lane.RUN] if lane >= 0 else np.int64(-1)
+        range_list = key_lists.range_list_of(directory, slot)
+        run = directory.range_lists[range_list, RangeList.RUN] if range_list >= 0 else np.int64(-1)
         room = (
-            sorted_runs.has_room(directory.runs, run) and tops[DirectoryTop.LANES] < directory.lanes.shape[0]
+            sorted_runs.has_room(directory.runs, run)
+            and tops[DirectoryTop.RANGE_LISTS] < directory.range_lists.shape[0]
         )
     return room
 
