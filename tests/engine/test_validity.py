@@ -42,7 +42,7 @@ def until(end: int | None) -> float:
     return inf if end is None else end
 
 
-class Held(Struct):
+class StoredSubscription(Struct):
     """A subscription in the model."""
 
     text: str
@@ -64,24 +64,24 @@ class EngineMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.clock = ManualClock(0)
         self.engine = Engine(clock=self.clock, lateness=LATENESS)
-        self.held: dict[str, Held] = {}
+        self.stored: dict[str, StoredSubscription] = {}
         self.kept: dict[str, Kept] = {}
         self.count = 0
 
     def let_go(self) -> None:
-        self.held = {i: h for i, h in self.held.items() if self.clock.time < h.end + LATENESS}
+        self.stored = {i: h for i, h in self.stored.items() if self.clock.time < h.end + LATENESS}
         self.kept = {i: k for i, k in self.kept.items() if self.clock.time < k.until}
 
     @staticmethod
-    def hears(held: Held, data: dict[str, int], time: int) -> bool:
-        return held.begin <= time < held.end and holds(parse_condition(held.text), dict(data))
+    def matches(stored: StoredSubscription, data: dict[str, int], time: int) -> bool:
+        return stored.begin <= time < stored.end and holds(parse_condition(stored.text), dict(data))
 
     def met(self, names: list[str]) -> list[tuple[str, str]]:
         return sorted(
             (name, event)
             for name in names
             for event, kept in self.kept.items()
-            if self.hears(self.held[name], kept.attributes, kept.time)
+            if self.matches(self.stored[name], kept.attributes, kept.time)
         )
 
     @staticmethod
@@ -97,15 +97,15 @@ class EngineMachine(RuleBasedStateMachine):
         self, name: str, text: str, begin: int | None, end: int | None, owner: str | None, replace: bool
     ) -> None:
         self.let_go()
-        if name in self.held and not replace:
+        if name in self.stored and not replace:
             with pytest.raises(SubscriptionError):
                 self.engine.subscribe(text, id=name)
             return
         done = self.engine.subscribe(
             text, id=name, valid_from=begin, valid_until=end, owner=owner, replace=replace
         )
-        self.held.pop(name, None)
-        self.held[name] = Held(text, since(begin), until(end), owner)
+        self.stored.pop(name, None)
+        self.stored[name] = StoredSubscription(text, since(begin), until(end), owner)
         assert self.notified(done.notifications) == self.met([name])
 
     @rule(rows=st.lists(st.tuples(ids, st.integers(0, 3)), max_size=4), end=ends)
@@ -117,18 +117,18 @@ class EngineMachine(RuleBasedStateMachine):
         )
         for name, value in rows:
             if value == unique[name]:
-                self.held.pop(name, None)
+                self.stored.pop(name, None)
         for name in done.ids:
             value = next(v for n, v in rows if n == name)
-            self.held[name] = Held(f"a = {value}", since(None), until(end), None)
+            self.stored[name] = StoredSubscription(f"a = {value}", since(None), until(end), None)
         assert self.notified(done.notifications) == self.met(list(done.ids))
 
     @rule(name=ids)
     def unsubscribe(self, name: str) -> None:
         self.let_go()
-        if name in self.held:
+        if name in self.stored:
             self.engine.unsubscribe(name)
-            del self.held[name]
+            del self.stored[name]
         else:
             with pytest.raises(SubscriptionError):
                 self.engine.unsubscribe(name)
@@ -139,7 +139,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.count += 1
         name = f"e{self.count}"
         notes = self.engine.publish(dict(data), time=time, id=name, valid_until=kept_until)
-        wanted = sorted(i for i, held in self.held.items() if self.hears(held, data, time))
+        wanted = sorted(i for i, stored in self.stored.items() if self.matches(stored, data, time))
         assert sorted(note.subscription for note in notes) == wanted
         if kept_until is not None:
             self.kept[name] = Kept(data, time, kept_until)
@@ -152,20 +152,22 @@ class EngineMachine(RuleBasedStateMachine):
     def apply(self, wanted: dict[str, tuple[str, int | None]], owner: str, dry: bool) -> None:
         self.let_go()
         subscriptions = [Subscription(i, parse(text), valid_until=end) for i, (text, end) in wanted.items()]
-        mine = {i: h for i, h in self.held.items() if h.owner == owner}
-        if any(i in self.held and i not in mine for i in wanted):
+        mine = {i: h for i, h in self.stored.items() if h.owner == owner}
+        if any(i in self.stored and i not in mine for i in wanted):
             with pytest.raises(ApplyError):
                 self.engine.apply(subscriptions, owner=owner)
             return
         done = self.engine.apply(subscriptions, owner=owner, dry_run=dry)
-        new = {i: Held(text, since(None), until(end), owner) for i, (text, end) in wanted.items()}
+        new = {
+            i: StoredSubscription(text, since(None), until(end), owner) for i, (text, end) in wanted.items()
+        }
         assert set(done.added) == set(new) - set(mine)
         assert set(done.removed) == set(mine) - set(new)
         assert set(done.changed) == {i for i in set(new) & set(mine) if new[i] != mine[i]}
         if dry:
             assert done.notifications == ()
             return
-        self.held = {i: h for i, h in self.held.items() if h.owner != owner} | new
+        self.stored = {i: h for i, h in self.stored.items() if h.owner != owner} | new
         assert self.notified(done.notifications) == self.met([*done.added, *done.changed])
 
     @invariant()
@@ -174,10 +176,10 @@ class EngineMachine(RuleBasedStateMachine):
             return
         self.let_go()
         stats = self.engine.stats()
-        assert {s.id for s in self.engine.subscriptions()} == set(self.held)
-        assert stats.subscriptions == len(self.held)
+        assert {s.id for s in self.engine.subscriptions()} == set(self.stored)
+        assert stats.subscriptions == len(self.stored)
         assert stats.kept_events == len(self.kept)
-        assert stats.matcher.subscriptions == sum(h.text != "a = 1 and a = 2" for h in self.held.values())
+        assert stats.matcher.subscriptions == sum(h.text != "a = 1 and a = 2" for h in self.stored.values())
 
 
 TestEngine = EngineMachine.TestCase

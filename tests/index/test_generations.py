@@ -44,13 +44,13 @@ def test_many_concurrent_callers_get_the_same_generation(tmp_path: Path) -> None
     index = SubscriptionIndex(tmp_path)
     recorded: list[tuple[int, int | None]] = []
 
-    def ask() -> None:
+    def record_batches() -> None:
         generations = Generations(storage_of(tmp_path))
         recorded.extend((batch, generations.of_batch("q", batch)) for batch in range(40))
 
     index.subscribe("a = 1", id="x")
     index.publish()
-    threads = [Thread(target=ask) for _ in range(4)]
+    threads = [Thread(target=record_batches) for _ in range(4)]
     for thread in threads:
         thread.start()
     for number in range(6):

@@ -42,7 +42,7 @@ CONSTANTS = {
 }
 
 
-class Held:
+class CheckedIndex:
     """An index, and beside it the tests that it holds."""
 
     def __init__(self, operator: Operator) -> None:
@@ -89,7 +89,7 @@ attributes = st.sampled_from([0, 1, 1, 1, 200])
 @pytest.mark.parametrize("operator", OPERATORS)
 @given(data=st.data())
 def test_an_index_agrees_with_the_operators_meaning(operator: Operator, data: st.DataObject) -> None:
-    held = Held(operator)
+    checked = CheckedIndex(operator)
     compiled = {Operator.LIKE: compile_like, Operator.REGEX: compile_regex}.get(operator)
     several = st.lists(st.tuples(attributes, CONSTANTS[operator]), max_size=12)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -97,48 +97,48 @@ def test_an_index_agrees_with_the_operators_meaning(operator: Operator, data: st
         if compiled is not None:
             for _, constant in new:
                 compiled(constant)
-        held.insert(*new)
-        held.check(*data.draw(st.lists(st.tuples(attributes, texts), max_size=5)))
-        if held.tests:
-            held.remove(*data.draw(st.lists(st.sampled_from(sorted(held.tests)), max_size=8)))
-        held.check(*data.draw(st.lists(st.tuples(attributes, texts), max_size=5)))
-    held.remove(*list(held.tests))
-    held.check((1, "ab"), (0, ""), (200, "üa"))
+        checked.insert(*new)
+        checked.check(*data.draw(st.lists(st.tuples(attributes, texts), max_size=5)))
+        if checked.tests:
+            checked.remove(*data.draw(st.lists(st.sampled_from(sorted(checked.tests)), max_size=8)))
+        checked.check(*data.draw(st.lists(st.tuples(attributes, texts), max_size=5)))
+    checked.remove(*list(checked.tests))
+    checked.check((1, "ab"), (0, ""), (200, "üa"))
 
 
 @pytest.mark.parametrize("operator", [Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS])
 def test_an_index_of_many_constants_shrinks_and_grows(operator: Operator) -> None:
     random = np.random.default_rng(7)
     words = ["".join(random.choice(list("abcd"), size)) for size in random.integers(0, 9, 4000)]
-    held = Held(operator)
-    held.insert(*((i % 3, word) for i, word in enumerate(words)))
+    checked = CheckedIndex(operator)
+    checked.insert(*((i % 3, word) for i, word in enumerate(words)))
     asked = [(i % 3, "".join(random.choice(list("abcde"), 40))) for i in range(30)]
-    held.check(*asked, (0, ""), (7, "abc"))
-    held.remove(*((i % 3, word) for i, word in enumerate(words) if i % 4))
-    held.check(*asked)
+    checked.check(*asked, (0, ""), (7, "abc"))
+    checked.remove(*((i % 3, word) for i, word in enumerate(words) if i % 4))
+    checked.check(*asked)
     for i, word in enumerate(words[:300]):
-        held.insert((i % 3, word + "x"))
-    held.check(*asked, *((i % 3, word + "x" + word) for i, word in enumerate(words[:30])))
-    held.remove(*list(held.tests)[::2])
-    held.check(*asked)
+        checked.insert((i % 3, word + "x"))
+    checked.check(*asked, *((i % 3, word + "x" + word) for i, word in enumerate(words[:30])))
+    checked.remove(*list(checked.tests)[::2])
+    checked.check(*asked)
 
 
 def test_constants_as_long_as_books_are_distinguished() -> None:
     book = "spam" * 20_000
     for operator in (Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS):
-        held = Held(operator)
-        held.insert((1, book), (1, book[1:]), (1, book[:-1]), (1, book[2:] + "x"), (1, ""))
-        held.check((1, book), (1, book[1:]), (1, book + "x"), (1, "x" + book), (1, "spam"))
+        checked = CheckedIndex(operator)
+        checked.insert((1, book), (1, book[1:]), (1, book[:-1]), (1, book[2:] + "x"), (1, ""))
+        checked.check((1, book), (1, book[1:]), (1, book + "x"), (1, "x" + book), (1, "spam"))
 
 
 def test_constants_that_are_gone_give_their_bytes_back() -> None:
-    held = Held(Operator.STARTS_WITH)
+    checked = CheckedIndex(Operator.STARTS_WITH)
     for round_ in range(40):
-        held.insert(*((1, f"{round_}-{i}-" + "x" * 300) for i in range(20)))
-        held.remove(*list(held.tests)[:-1])
-    held.insert((1, "0-19-x"))
-    held.check((1, "39-19-" + "x" * 400), (1, "0-19-xyz"))
-    assert len(held.index._state.data) < 150_000  # type: ignore[attr-defined]
+        checked.insert(*((1, f"{round_}-{i}-" + "x" * 300) for i in range(20)))
+        checked.remove(*list(checked.tests)[:-1])
+    checked.insert((1, "0-19-x"))
+    checked.check((1, "39-19-" + "x" * 400), (1, "0-19-xyz"))
+    assert len(checked.index._state.data) < 150_000  # type: ignore[attr-defined]
 
 
 def test_an_operator_has_one_index() -> None:

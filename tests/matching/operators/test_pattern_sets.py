@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import re2
 
-from tests.matching.operators.test_indexes import Held
+from tests.matching.operators.test_indexes import CheckedIndex
 from tocsin.matching.operators import pattern_sets
 from tocsin.model import Operator
 
@@ -19,9 +19,9 @@ def texts(size: int, count: int) -> list[tuple[int, str]]:
 
 
 def test_patterns_with_large_automata_match_as_one_by_one() -> None:
-    held = Held(Operator.REGEX)
-    held.insert(*((1, pattern) for pattern in GREEDY))
-    held.check(*texts(300, 4), (1, "a" * 1000 + "k"), (1, ""))
+    checked = CheckedIndex(Operator.REGEX)
+    checked.insert(*((1, pattern) for pattern in GREEDY))
+    checked.check(*texts(300, 4), (1, "a" * 1000 + "k"), (1, ""))
 
 
 @pytest.mark.parametrize("memory", [2_000, 20_000, 60_000, 200_000, 600_000])
@@ -30,12 +30,12 @@ def test_too_little_memory_divides_a_set_and_loses_nothing(
 ) -> None:
     monkeypatch.setattr(pattern_sets, "_MEMORY", memory)
     monkeypatch.setattr(pattern_sets, "_EACH", 0)
-    held = Held(Operator.REGEX)
-    held.insert(*((1, pattern) for pattern in GREEDY[:40]))
-    held.check(*texts(300, 3), (1, "bm"))
-    held.insert((1, "zz"), (2, "zz"))
-    held.remove(*[(1, pattern) for pattern in GREEDY[:40:3]])
-    held.check(*texts(300, 3), (1, "zzz"), (2, "zzz"))
+    checked = CheckedIndex(Operator.REGEX)
+    checked.insert(*((1, pattern) for pattern in GREEDY[:40]))
+    checked.check(*texts(300, 3), (1, "bm"))
+    checked.insert((1, "zz"), (2, "zz"))
+    checked.remove(*[(1, pattern) for pattern in GREEDY[:40:3]])
+    checked.check(*texts(300, 3), (1, "zzz"), (2, "zzz"))
 
 
 def test_a_text_that_re2_gives_up_on_is_matched_again_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,9 +50,9 @@ def test_a_text_that_re2_gives_up_on_is_matched_again_in_halves(monkeypatch: pyt
         return None
 
     monkeypatch.setattr(re2.Set, "Match", forgetful)
-    held = Held(Operator.REGEX)
-    held.insert(*((1, f"x{i}?") for i in range(20)))
-    held.check((1, "x"), (1, "x5"), (1, "y"))
+    checked = CheckedIndex(Operator.REGEX)
+    checked.insert(*((1, f"x{i}?") for i in range(20)))
+    checked.check((1, "x"), (1, "x5"), (1, "y"))
     assert given_up
 
 
@@ -60,39 +60,39 @@ def test_a_pattern_that_re2_cannot_match_in_a_set_is_matched_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(re2.Set, "Match", lambda *_: None)
-    held = Held(Operator.LIKE)
-    held.insert((1, "a_c"), (1, "_b_"), (1, "%b_d%"))
-    held.check((1, "abc"), (1, "xbx"), (1, "abcd"))
+    checked = CheckedIndex(Operator.LIKE)
+    checked.insert((1, "a_c"), (1, "_b_"), (1, "%b_d%"))
+    checked.check((1, "abc"), (1, "xbx"), (1, "abcd"))
 
 
 def test_a_set_that_stays_slow_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pattern_sets, "_SPELL", 0)
     monkeypatch.setattr(pattern_sets, "_SLOW", 0)
-    held = Held(Operator.REGEX)
-    held.insert(*((1, f"x{i}+y?") for i in range(100)))
-    held.insert(*((1, f"z{i}+y?") for i in range(10)))
+    checked = CheckedIndex(Operator.REGEX)
+    checked.insert(*((1, f"x{i}+y?") for i in range(100)))
+    checked.insert(*((1, f"z{i}+y?") for i in range(10)))
     for _ in range(12):
-        held.check((1, "x5z6"), (1, "x55y"), (1, ""))
-    sizes = [len(one.members) for one in held.index._shelves[1].sets]  # type: ignore[attr-defined]
+        checked.check((1, "x5z6"), (1, "x55y"), (1, ""))
+    sizes = [len(one.members) for one in checked.index._shelves[1].sets]  # type: ignore[attr-defined]
     assert max(sizes) <= pattern_sets._FEW
     assert sum(sizes) == 110
-    held.insert((1, "new"))
-    held.remove(*[(1, f"x{i}+y?") for i in range(0, 100, 2)])
-    held.check((1, "x5z6new"), (1, "x44y"))
+    checked.insert((1, "new"))
+    checked.remove(*[(1, f"x{i}+y?") for i in range(0, 100, 2)])
+    checked.check((1, "x5z6new"), (1, "x44y"))
 
 
 def test_two_ways_to_write_a_pattern_are_two_tests() -> None:
-    held = Held(Operator.LIKE)
-    held.insert((1, "a_b"), (1, "\\a_b"), (1, "a_\\b"))
-    held.check((1, "axb"), (1, "ab"))
-    held.remove((1, "\\a_b"))
-    held.check((1, "axb"))
+    checked = CheckedIndex(Operator.LIKE)
+    checked.insert((1, "a_b"), (1, "\\a_b"), (1, "a_\\b"))
+    checked.check((1, "axb"), (1, "ab"))
+    checked.remove((1, "\\a_b"))
+    checked.check((1, "axb"))
 
 
 def test_a_hostile_pattern_is_answered_like_any_other() -> None:
-    held = Held(Operator.REGEX)
-    held.insert((1, "(a+)+$"), (1, "(a|a)*b"), (1, "(.*a){20}!"), (1, "a!"))
-    held.check((1, "a" * 100_000 + "!"), (1, "a" * 100_000))
+    checked = CheckedIndex(Operator.REGEX)
+    checked.insert((1, "(a+)+$"), (1, "(a|a)*b"), (1, "(.*a){20}!"), (1, "a!"))
+    checked.check((1, "a" * 100_000 + "!"), (1, "a" * 100_000))
 
 
 def test_sets_that_cannot_be_made_are_tried_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +106,8 @@ def test_sets_that_cannot_be_made_are_tried_seldom(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(re2.Set, "Compile", counted)
     monkeypatch.setattr(pattern_sets, "_MEMORY", 2_000)
     monkeypatch.setattr(pattern_sets, "_EACH", 0)
-    held = Held(Operator.REGEX)
-    held.insert(*((1, f"(\\pL{{{i}}}x){{3}}") for i in range(1, 65)))
-    assert len(held.index._shelves[1].sets) == 64  # type: ignore[attr-defined]
+    checked = CheckedIndex(Operator.REGEX)
+    checked.insert(*((1, f"(\\pL{{{i}}}x){{3}}") for i in range(1, 65)))
+    assert len(checked.index._shelves[1].sets) == 64  # type: ignore[attr-defined]
     assert len(tried) == 1 + 8
-    held.check((1, "axbxcx"), (1, "abxabxabx"), (1, "x"))
+    checked.check((1, "axbxcx"), (1, "abxabxabx"), (1, "x"))

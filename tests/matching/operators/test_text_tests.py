@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.matching.operators.test_indexes import Held
+from tests.matching.operators.test_indexes import CheckedIndex
 from tocsin.language.semantics import text_truth
 from tocsin.matching.operators import contains, pattern_sets, prefixes, text_tests
 from tocsin.matching.operators.text_tests import IS_TEXT, TextTests, pattern_of, pattern_symbol
@@ -15,7 +15,7 @@ from tocsin.model import Operator
 from tocsin.structures.interning import InterningTable
 
 ATTRIBUTE = 1
-ASKED = [
+TESTS = [
     (Operator.STARTS_WITH, "a"),
     (Operator.STARTS_WITH, "ab"),
     (Operator.ENDS_WITH, "c"),
@@ -29,7 +29,7 @@ STRINGS = ["abc", "bbc", "a", "", "xab"]
 CALLED = [(contains, "_automaton"), (contains, "_merged"), (pattern_sets, "_Set"), (prefixes, "insert")]
 
 
-class Asked:
+class CheckedTests:
     """Tests, and a plain model of them."""
 
     def __init__(self) -> None:
@@ -37,14 +37,14 @@ class Asked:
         self.tests = TextTests(self.patterns)
         self.held: dict[int, int] = {}
 
-    def hold(self, *asked: tuple[Operator, str]) -> None:
-        codes = [self.patterns.code(pattern_symbol(*one)) for one in asked]
+    def hold(self, *tests: tuple[Operator, str]) -> None:
+        codes = [self.patterns.code(pattern_symbol(*one)) for one in tests]
         self.tests.retain(*as_rows(codes))
         for code in codes:
             self.held[code] = self.held.get(code, 0) + 1
 
-    def release(self, *asked: tuple[Operator, str]) -> None:
-        codes = [self.patterns.code(pattern_symbol(*one)) for one in asked]
+    def release(self, *tests: tuple[Operator, str]) -> None:
+        codes = [self.patterns.code(pattern_symbol(*one)) for one in tests]
         for code in codes:
             self.held[code] -= 1
         self.tests.release(*as_rows(codes))
@@ -80,56 +80,56 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> N
 def test_an_interrupt_while_tests_are_entered_loses_none(
     module: object, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = Asked()
-    asked.hold(*ASKED[::2])
-    asked.check()
-    asked.hold(*ASKED)
+    tests = CheckedTests()
+    tests.hold(*TESTS[::2])
+    tests.check()
+    tests.hold(*TESTS)
     with monkeypatch.context() as patch:
         interrupted(patch, module, name)
         with pytest.raises(KeyboardInterrupt):
-            asked.match()
-    asked.check()
+            tests.match()
+    tests.check()
 
 
 @pytest.mark.parametrize(("module", "name"), CALLED)
 def test_tests_are_released_after_an_interrupt(
     module: object, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = Asked()
-    asked.hold(*ASKED[::2])
-    asked.match()
-    asked.hold(*ASKED)
+    tests = CheckedTests()
+    tests.hold(*TESTS[::2])
+    tests.match()
+    tests.hold(*TESTS)
     with monkeypatch.context() as patch:
         interrupted(patch, module, name)
         with pytest.raises(KeyboardInterrupt):
-            asked.match()
-    asked.release(*ASKED[::2], *ASKED[1:4])
-    asked.check()
-    asked.release(*ASKED[4:], ASKED[0])
-    asked.check()
+            tests.match()
+    tests.release(*TESTS[::2], *TESTS[1:4])
+    tests.check()
+    tests.release(*TESTS[4:], TESTS[0])
+    tests.check()
 
 
 def test_an_interrupt_while_tests_are_taken_out_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked()
-    asked.hold(*ASKED, *((Operator.CONTAINS, "b" * i) for i in range(2, 5)))
-    asked.check()
+    tests = CheckedTests()
+    tests.hold(*TESTS, *((Operator.CONTAINS, "b" * i) for i in range(2, 5)))
+    tests.check()
     with monkeypatch.context() as patch:
         interrupted(patch, contains, "_Static")
         with pytest.raises(KeyboardInterrupt):
-            asked.release((Operator.CONTAINS, "b"), *((Operator.CONTAINS, "b" * i) for i in range(2, 5)))
-    asked.check()
+            tests.release((Operator.CONTAINS, "b"), *((Operator.CONTAINS, "b" * i) for i in range(2, 5)))
+    tests.check()
 
 
 def test_an_interrupt_while_tests_are_counted_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked()
-    asked.hold(*ASKED[:3])
-    asked.check()
+    tests = CheckedTests()
+    tests.hold(*TESTS[:3])
+    tests.check()
     with monkeypatch.context() as patch:
         interrupted(patch, text_tests.TextTests, "_count")
         with pytest.raises(KeyboardInterrupt):
-            asked.hold(*ASKED[3:])
-    asked.held |= dict.fromkeys([asked.patterns.code(pattern_symbol(*one)) for one in ASKED[3:]], 1)
-    asked.check()
+            tests.hold(*TESTS[3:])
+    tests.held |= dict.fromkeys([tests.patterns.code(pattern_symbol(*one)) for one in TESTS[3:]], 1)
+    tests.check()
 
 
 @pytest.mark.parametrize(
@@ -139,36 +139,36 @@ def test_an_interrupt_while_tests_are_counted_loses_none(monkeypatch: pytest.Mon
 def test_an_index_gives_nothing_up_before_there_is_something_instead(
     operator: Operator, module: object, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = Held(operator)
-    held.insert(*((1, letter) for letter in "abcdefgh"))
+    checked = CheckedIndex(operator)
+    checked.insert(*((1, letter) for letter in "abcdefgh"))
     with monkeypatch.context() as patch:
         interrupted(patch, module, name)
         with pytest.raises(KeyboardInterrupt):
-            held.insert((1, "x"), (1, "y"), (1, "z"))
-    held.tests = {test: code for test, code in held.tests.items() if test[1] not in "xyz"}
-    held.check((1, "abcxyz"), (1, "h"))
+            checked.insert((1, "x"), (1, "y"), (1, "z"))
+    checked.tests = {test: code for test, code in checked.tests.items() if test[1] not in "xyz"}
+    checked.check((1, "abcxyz"), (1, "h"))
     with monkeypatch.context() as patch:
         interrupted(patch, module, name)
         with pytest.raises(KeyboardInterrupt):
-            held.remove(*((1, letter) for letter in "abcdef"))
-    held.check((1, "abcxyz"), (1, "gh"))
+            checked.remove(*((1, letter) for letter in "abcdef"))
+    checked.check((1, "abcxyz"), (1, "gh"))
 
 
-def waiting(asked: Asked) -> int:
-    return sum(len(codes) for _, codes in asked.tests._uses._waiting)
+def waiting(tests: CheckedTests) -> int:
+    return sum(len(codes) for _, codes in tests.tests._uses._waiting)
 
 
 def test_tests_removed_before_the_first_lookup_are_forgotten() -> None:
-    asked = Asked()
-    asked.hold(*ASKED[:4])
-    asked.match()
-    asked.hold(ASKED[4])
+    tests = CheckedTests()
+    tests.hold(*TESTS[:4])
+    tests.match()
+    tests.hold(TESTS[4])
     for _ in range(3000):
-        asked.hold(ASKED[5])
-        asked.release(ASKED[5])
-    assert waiting(asked) < 1100
-    asked.check()
-    asked.hold(ASKED[6])
-    asked.release(*ASKED[:5], ASKED[6])
-    assert waiting(asked) == 0
-    asked.check()
+        tests.hold(TESTS[5])
+        tests.release(TESTS[5])
+    assert waiting(tests) < 1100
+    tests.check()
+    tests.hold(TESTS[6])
+    tests.release(*TESTS[:5], TESTS[6])
+    assert waiting(tests) == 0
+    tests.check()

@@ -28,7 +28,7 @@ def counted(history: list[Event], *asked: Predicate) -> float:
     return found / len(history) if history else 0.0
 
 
-def ask(statistics: Statistics, text: str) -> float:
+def probability_of(statistics: Statistics, text: str) -> float:
     condition = parse_condition(text)
     assert isinstance(condition, Predicate)
     return statistics.probability(condition)
@@ -138,33 +138,36 @@ def test_kinds_are_kept_apart_and_equal_numbers_together() -> None:
         "a = timestamp '2026-01-01T00:00:00Z'": 0.1,
         "a is present": 1.0,
     }.items():
-        assert ask(statistics, text) == pytest.approx(wanted), text
+        assert probability_of(statistics, text) == pytest.approx(wanted), text
 
 
 def test_text_is_counted_as_the_timestamp_it_reads_as_too() -> None:
     rows = [{"at": "2026-01-01T00:00:00Z"}, {"at": "2026-01-01T01:00:00+01:00"}, {"at": "soon"}, {}]
     statistics = Statistics.of(rows)
-    assert ask(statistics, "at = timestamp '2026-01-01T00:00:00Z'") == 0.5
-    assert ask(statistics, "at = '2026-01-01T00:00:00Z'") == 0.25
-    assert ask(statistics, "at in (timestamp '2026-01-01T00:00:00Z', '2026-01-01T00:00:00Z', 'soon')") == 0.75
+    assert probability_of(statistics, "at = timestamp '2026-01-01T00:00:00Z'") == 0.5
+    assert probability_of(statistics, "at = '2026-01-01T00:00:00Z'") == 0.25
+    assert (
+        probability_of(statistics, "at in (timestamp '2026-01-01T00:00:00Z', '2026-01-01T00:00:00Z', 'soon')")
+        == 0.75
+    )
     assert statistics.presence("at") == 0.75
 
 
 def test_comparisons_of_attributes_have_assumed_probabilities() -> None:
     statistics = Statistics.of([{"a": 1, "b": 2}, {"a": 1}])
-    assert ask(statistics, "a = b") == pytest.approx(0.05)
-    assert ask(statistics, "a < 2 * b") == pytest.approx(1 / 6)
+    assert probability_of(statistics, "a = b") == pytest.approx(0.05)
+    assert probability_of(statistics, "a < 2 * b") == pytest.approx(1 / 6)
 
 
 def test_a_record_that_is_no_event_is_counted_as_such() -> None:
     statistics = Statistics.of([{"a": math.nan}, {"a": 1}])
     assert (statistics.events, statistics.refused) == (1, 1)
-    assert ask(statistics, "a = 1") == 1.0
+    assert probability_of(statistics, "a = 1") == 1.0
 
 
 def test_nothing_is_probable_where_there_were_no_events() -> None:
-    assert ask(Statistics.of([]), "a = 1") == 0.0
-    assert ask(Statistics.of([]), "a is missing") == 0.0
+    assert probability_of(Statistics.of([]), "a = 1") == 0.0
+    assert probability_of(Statistics.of([]), "a is missing") == 0.0
 
 
 def test_a_group_is_of_two_attributes_or_more() -> None:

@@ -39,7 +39,7 @@ def statics(compiled: Automaton) -> list[tuple[str, str]]:
     ]
 
 
-def held(node: Node) -> list[str]:
+def stored_values(node: Node) -> list[str]:
     return [slot_text(slot, 0) for slot in node.slots if slot is not None]
 
 
@@ -47,7 +47,7 @@ def keys(node: Node) -> list[str]:
     return [f"{path} = {slot_text(node.slots[slot], 0)}" for path, slot in node.guard.keys]
 
 
-def asked(node: Node, edge: Edge) -> list[str]:
+def conditions_of(node: Node, edge: Edge) -> list[str]:
     return [line.split(": ")[1] for line in program_lines(edge.test.program, node.slots)]
 
 
@@ -95,7 +95,7 @@ def test_conditions_on_the_event_alone_are_static(
     ],
 )
 def test_an_instance_stores_the_values_needed_later(name: str, expected: list[list[str]]) -> None:
-    assert [held(node) for node in automaton(name).nodes] == expected
+    assert [stored_values(node) for node in automaton(name).nodes] == expected
 
 
 def test_equalities_with_stored_values_are_keys() -> None:
@@ -111,8 +111,8 @@ def test_equalities_with_stored_values_are_keys() -> None:
 def test_an_iteration_evaluates_while_on_both_edges() -> None:
     node = automaton("AutQ").nodes[0]
     assert node.rebind is not None
-    assert asked(node, node.rebind) == ["price < last.price"]
-    assert asked(node, automaton("AutQ").edges[1]) == ["price < last.price", "duration >= 600000000"]
+    assert conditions_of(node, node.rebind) == ["price < last.price"]
+    assert conditions_of(node, automaton("AutQ").edges[1]) == ["price < last.price", "duration >= 600000000"]
 
 
 def test_conditions_on_the_left_alone_are_evaluated_when_it_is_complete() -> None:
@@ -120,7 +120,7 @@ def test_conditions_on_the_left_alone_are_evaluated_when_it_is_complete() -> Non
         "from s a next s b on a.x = 1 and b.x > a.y next s c where c.z = 3 and a.z > b.z and a.w = 2 and b.w is missing"
     )
     assert static(compiled.edges[0].test) == "x = 1 and w = 2"
-    assert asked(compiled.nodes[0], compiled.edges[1]) == ["a.z > z"]
+    assert conditions_of(compiled.nodes[0], compiled.edges[1]) == ["a.z > z"]
     assert statics(compiled) == [("", "w is missing"), ("", "z = 3")]
 
 
@@ -132,8 +132,8 @@ def test_conditions_on_values_that_an_iteration_changes_are_evaluated_in_it() ->
     assert static(compiled.edges[0].test) == "x > 3 and y = 1"
     node = compiled.nodes[0]
     assert program_lines(node.guard.rest, node.slots) == ["0: n < 9"]
-    assert asked(node, cast("Edge", node.rebind)) == ["n < 5", "last.y > 2"]
-    assert asked(node, compiled.edges[1]) == ["n < 5", "last.y > 2", "$0 := n + 1", "$0 > 2"]
+    assert conditions_of(node, cast("Edge", node.rebind)) == ["n < 5", "last.y > 2"]
+    assert conditions_of(node, compiled.edges[1]) == ["n < 5", "last.y > 2", "$0 := n + 1", "$0 > 2"]
 
 
 def test_a_selection_of_the_right_does_not_make_the_next_event_another() -> None:
@@ -158,7 +158,7 @@ def test_a_static_part_that_would_grow_too_far_is_left_to_the_program() -> None:
 def test_predicates_without_a_program_are_columns() -> None:
     compiled = automaton("from s a next s b where a.t ~ 'x' and b.x > a.x or b.t like 'a_b'")
     assert program_lines(compiled.edges[0].assign, (), compiled.nodes[0].slots)[1] == "1: #1 := [t ~ 'x']"
-    assert "[t like 'a_b'] is true" in asked(compiled.nodes[0], compiled.edges[1])[0]
+    assert "[t like 'a_b'] is true" in conditions_of(compiled.nodes[0], compiled.edges[1])[0]
 
 
 def test_a_bound_of_the_duration_frees_state_and_is_not_evaluated_again() -> None:
