@@ -16,16 +16,9 @@ from tocsin.language import parse_condition, to_cnf, to_dnf
 from tocsin.language.semantics import truth
 from tocsin.matching._kernels.gathering import DIGITS, NEEDS_RESIDUAL, gather_ids
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray, Matches
+from tocsin.matching.conjunction_store import state as conjunction_store
 from tocsin.matching.conjunction_store._kernels.numbers import take_from
-from tocsin.matching.conjunction_store.state import (
-    ConjunctionStore,
-    Expressions,
-    StoreCounter,
-    blank_expressions,
-    chain_of,
-    first_expressions,
-    numbers_in_use,
-)
+from tocsin.matching.conjunction_store.state import ConjunctionStore, Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.matching.encoding.conjunctions import (
     EncodedClauses,
@@ -156,12 +149,12 @@ class IndexedMatcher(ABC):
         """Return stored expressions, a slice of them at a time, without the members of their lists."""
         done, room = 0, max(64, 8 * min(len(numbers), SLICE))
         while done < len(numbers):
-            into = blank_expressions(min(len(numbers) - done, SLICE), room)
+            into = conjunction_store.blank_expressions(min(len(numbers) - done, SLICE), room)
             reached = self._recall(numbers, done, into)
             if reached == done:
                 room *= 2
                 continue
-            yield first_expressions(into, reached - done)
+            yield conjunction_store.first_expressions(into, reached - done)
             done = reached
 
     def _decode(self, numbers: list[int]) -> list[Clauses]:
@@ -206,7 +199,10 @@ class IndexedMatcher(ABC):
             for entry in range(hash_index.top_entry(index)):
                 ids = index.keys[entry, :1].copy()
                 if hash_index.find(index, ids[0], 0, 0) == entry:  # others were removed
-                    yield from ((ids, clauses) for clauses in self._decode(chain_of(self._store, entry)))
+                    yield from (
+                        (ids, clauses)
+                        for clauses in self._decode(conjunction_store.chain_of(self._store, entry))
+                    )
 
     def explain(self, event: Event, id: int) -> Explanation:
         """Return why subscription `id` matches `event` or does not."""
@@ -225,7 +221,7 @@ class IndexedMatcher(ABC):
         entry = hash_index.find(self._store.ids, id, 0, 0)
         if entry < 0:
             raise MatcherError(f"no subscription has the id {id}")
-        return chain_of(self._store, entry)
+        return conjunction_store.chain_of(self._store, entry)
 
     # matching
 
@@ -349,7 +345,7 @@ class IndexedMatcher(ABC):
     def _vocabulary_use(self) -> tuple[Keys, Keys]:
         """Return the tags and keys of predicates, each as often as this matcher counted a use in its vocabulary."""
         none = np.empty(0, dtype=np.int64)
-        stored = [(e.tags, e.lows) for e in self._recalled(numbers_in_use(self._store))]
+        stored = [(e.tags, e.lows) for e in self._recalled(conjunction_store.numbers_in_use(self._store))]
         tags, lows = zip((none, none), *stored, strict=True)
         return np.concatenate(tags), np.concatenate(lows)
 

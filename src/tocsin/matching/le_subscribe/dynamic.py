@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.batches import IdArray
 from tocsin.matching.conjunction_store.state import StoreCounter
@@ -37,6 +36,7 @@ from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int32s
 
 _SAMPLE: Final = 4096
 _AT_ONCE: Final = 4  # tables that one round may make
@@ -76,9 +76,8 @@ class Dynamic(ClusteredMatcher):
         self.tolerance = tolerance
         self._state.totals[ClusterTotal.TOLERANCE] = tolerance
         self._queue: list[int] = []  # access predicates to be redistributed
-        self._repair: NDArray[np.int32] = np.zeros(
-            0, dtype=np.int32
-        )  # access predicates beyond tolerance, some calm again
+        # Access predicates beyond tolerance, some calm again
+        self._repair: Int32s = np.zeros(0, dtype=np.int32)
         self._cursor = np.zeros(4, dtype=np.int64)
         self._closing: int | None = None  # the table that is being emptied
         self._closing_at = 0
@@ -186,7 +185,7 @@ class Dynamic(ClusteredMatcher):
             self._state.access.status[repair] = SUSPECT
             self._queue = repair.tolist()
 
-    def _make_tables(self, entries: NDArray[np.int32]) -> int:
+    def _make_tables(self, entries: Int32s) -> int:
         """Make the tables that pay off for the conjunctions of these access predicates; return how many."""
         # The more equalities a conjunction has, the more schemas it adds: fewer are drawn then.
         size = _SAMPLE * 25 // max(25, subsets(self._widest, self.max_attributes))
