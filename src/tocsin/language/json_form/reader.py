@@ -204,15 +204,13 @@ def _read_term(form: object, path: str) -> terms.Term:
         except KindError as fault:
             raise FormError(str(fault), path) from None
     word, raw, path = _node(form, path, "a term", _TERM_ARITIES)
+    if word in _LEAVES:
+        return _LEAVES[word](raw, path)
     if word in _ARITHMETIC:
         return terms.Arithmetic(_ARITHMETIC[word], *_read_terms(raw, path))
     if word in _AGGREGATES:
         return terms.Aggregate(_AGGREGATES[word], *_read_terms(raw, path))
-    if word == "negative":
-        return terms.Negative(*_read_terms(raw, path))
-    if word == "duration":
-        return terms.Elapsed()
-    return _LEAVES[word](raw, path)
+    return terms.Negative(*_read_terms(raw, path)) if word == "negative" else terms.Elapsed()
 
 
 def _read_terms(raw: list[object], path: str) -> list[terms.Term]:
