@@ -14,9 +14,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.structures import b_trees
+from tocsin.structures.array_types import Float64s, Int64s
 from tocsin.structures.b_trees import NodeHead, Nodes, PathStep
 from tocsin.structures.jit import helper, kernel
 
@@ -35,12 +35,12 @@ class A2BTree(NamedTuple):
 
     upper: Nodes  # by x
     lower: Nodes  # by y; a leaf's links count equal points
-    counters: NDArray[np.int64]  # [_Counter]
-    here: NDArray[np.int64]  # [LEVELS, 2] to an x
-    below: NDArray[np.int64]  # [LEVELS, 2] to a y of that x
-    away: NDArray[np.int64]  # [LEVELS, 2] to a second x
-    left: NDArray[np.int64]  # [LEVELS, 2] on the way to lesser x
-    right: NDArray[np.int64]  # [LEVELS, 2] on the way to greater x
+    counters: Int64s  # [_Counter]
+    here: Int64s  # [LEVELS, 2] to an x
+    below: Int64s  # [LEVELS, 2] to a y of that x
+    away: Int64s  # [LEVELS, 2] to a second x
+    left: Int64s  # [LEVELS, 2] on the way to lesser x
+    right: Int64s  # [LEVELS, 2] on the way to greater x
 
 
 def new_a2b_tree(x_fan_out: int = _UPPER, y_fan_out: int = _LOWER) -> A2BTree:
@@ -71,13 +71,13 @@ def has_room(tree: A2BTree) -> bool:
 
 
 @helper
-def seek(tree: A2BTree, x: float, path: NDArray[np.int64]) -> bool:
+def seek(tree: A2BTree, x: float, path: Int64s) -> bool:
     """Write the path to the last x that is no greater, and tell whether it is equal."""
     return b_trees.seek(tree.upper, tree.counters[_Counter.ROOT], x, path)
 
 
 @helper
-def start_left(tree: A2BTree, path: NDArray[np.int64], exact: bool) -> None:
+def start_left(tree: A2BTree, path: Int64s, exact: bool) -> None:
     """Let `left` begin at the x that was sought: `precede` then finds lesser ones."""
     b_trees.copy_path(path, _top(tree), tree.left)
     if not exact:
@@ -85,7 +85,7 @@ def start_left(tree: A2BTree, path: NDArray[np.int64], exact: bool) -> None:
 
 
 @helper
-def start_right(tree: A2BTree, path: NDArray[np.int64]) -> None:
+def start_right(tree: A2BTree, path: Int64s) -> None:
     """Let `right` begin at the x that was sought: `follow` then finds greater ones."""
     b_trees.copy_path(path, _top(tree), tree.right)
 
@@ -108,19 +108,19 @@ def _top(tree: A2BTree) -> int:
 
 
 @helper
-def x_at(tree: A2BTree, path: NDArray[np.int64]) -> float:
+def x_at(tree: A2BTree, path: Int64s) -> float:
     """Return the x that a path leads to."""
     return tree.upper.keys[path[0, PathStep.NODE], path[0, PathStep.PLACE]]
 
 
 @helper
-def least_at(tree: A2BTree, path: NDArray[np.int64]) -> float:
+def least_at(tree: A2BTree, path: Int64s) -> float:
     """Return the least y of the x that a path leads to."""
     return tree.upper.lows[path[0, PathStep.NODE], path[0, PathStep.PLACE]]
 
 
 @helper
-def holds(tree: A2BTree, path: NDArray[np.int64], y: float) -> bool:
+def holds(tree: A2BTree, path: Int64s, y: float) -> bool:
     """Tell whether the x that a path leads to has this y."""
     tier = np.int64(tree.upper.links[path[0, PathStep.NODE], path[0, PathStep.PLACE]])
     if tier == _LONE or least_at(tree, path) == y:
@@ -129,7 +129,7 @@ def holds(tree: A2BTree, path: NDArray[np.int64], y: float) -> bool:
 
 
 @helper
-def least_without(tree: A2BTree, path: NDArray[np.int64], y: float) -> float:
+def least_without(tree: A2BTree, path: Int64s, y: float) -> float:
     """Return the least y of the x that a path leads to, without one point of this y; infinite if none is left."""
     least = least_at(tree, path)
     if least < y:
@@ -145,9 +145,7 @@ def least_without(tree: A2BTree, path: NDArray[np.int64], y: float) -> float:
 
 
 @helper
-def least_strictly_between(
-    tree: A2BTree, low: NDArray[np.int64], high: NDArray[np.int64], exact: bool
-) -> float:
+def least_strictly_between(tree: A2BTree, low: Int64s, high: Int64s, exact: bool) -> float:
     """Return the least y of all x between two paths; `exact` tells whether the higher x was found."""
     last = high[0, PathStep.PLACE] - 1 if exact else high[0, PathStep.PLACE]
     return b_trees.least_between(tree.upper, low, low[0, PathStep.PLACE] + 1, high, last)
@@ -247,7 +245,7 @@ def _first_leaf(nodes: Nodes, root: int) -> int:
 
 
 @kernel
-def add_points(tree: A2BTree, x: NDArray[np.float64], y: NDArray[np.float64], start: int) -> int:
+def add_points(tree: A2BTree, x: Float64s, y: Float64s, start: int) -> int:
     """Add points from `start` on and return the number done, fewer if there was no room; ascending x pack densest."""
     for i in range(start, x.shape[0]):
         if not has_room(tree):
@@ -257,9 +255,7 @@ def add_points(tree: A2BTree, x: NDArray[np.float64], y: NDArray[np.float64], st
 
 
 @kernel
-def least_in_ranges(
-    tree: A2BTree, lows: NDArray[np.float64], highs: NDArray[np.float64], least: NDArray[np.float64]
-) -> None:
+def least_in_ranges(tree: A2BTree, lows: Float64s, highs: Float64s, least: Float64s) -> None:
     """Write the least y within each range, both ends included, low <= high; infinite if it has no point."""
     for i in range(lows.shape[0]):
         exact = seek(tree, lows[i], tree.left)

@@ -11,9 +11,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.structures import free_lists
+from tocsin.structures.array_types import Float64s, Int32s, Int64s, zeros
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper
 
@@ -43,23 +43,24 @@ class _Counter(IntEnum):
 class Nodes(NamedTuple):
     """The entries of a node fill the front of its row in three arrays; the user decides what a leaf's links mean."""
 
-    keys: NDArray[np.float64]  # [nodes, fan-out] ascending
-    lows: NDArray[
-        np.float64
-    ]  # [nodes, fan-out] the least below each entry; no columns in a tree without lows
-    links: NDArray[np.int32]  # [nodes, fan-out] children; in a leaf, the user's integer for a key
-    heads: NDArray[np.int32]  # [nodes, NodeHead]
-    counters: NDArray[np.int64]  # [_Counter]
+    keys: Float64s  # [nodes, fan-out] ascending
+    lows: Float64s  # [nodes, fan-out] the least below each entry; no columns in a tree without lows
+    links: Int32s  # [nodes, fan-out] children; in a leaf, the user's integer for a key
+    heads: Int32s  # [nodes, NodeHead]
+    counters: Int64s  # [_Counter]
 
 
 def new_nodes(fan_out: int, *, lows: bool) -> Nodes:
     """Return a memory without nodes; a node has up to `fan_out` entries, at least four."""
-    return Nodes(
-        np.zeros((LEVELS, fan_out), dtype=np.float64),
-        np.zeros((LEVELS, fan_out if lows else 0), dtype=np.float64),
-        np.zeros((LEVELS, fan_out), dtype=np.int32),
-        np.zeros((LEVELS, len(NodeHead)), dtype=np.int32),
-        np.array([0, _NONE], dtype=np.int64),
+    counters = np.array([0, _NONE], dtype=np.int64)
+    return zeros(
+        Nodes,
+        LEVELS,
+        keys=fan_out,
+        lows=fan_out if lows else 0,
+        links=fan_out,
+        heads=len(NodeHead),
+        counters=counters,
     )
 
 
@@ -69,7 +70,7 @@ def new_root(nodes: Nodes) -> int:
     return int(nodes.counters[_Counter.TOP]) - 1
 
 
-def new_path() -> NDArray[np.int64]:
+def new_path() -> Int64s:
     """Return room for a path, int64[LEVELS, PathStep]: by level, a node and the place of an entry in it."""
     return np.zeros((LEVELS, len(PathStep)), dtype=np.int64)
 
@@ -101,7 +102,7 @@ def free_node(nodes: Nodes, node: int) -> None:
 
 
 @helper
-def seek(nodes: Nodes, root: int, key: float, path: NDArray[np.int64]) -> bool:
+def seek(nodes: Nodes, root: int, key: float, path: Int64s) -> bool:
     """Write the path to the last leaf entry whose key is no greater, place -1 if there is none; tell if it is equal."""
     node, level = np.int64(root), np.int64(nodes.heads[root, NodeHead.LEVEL])
     while True:
@@ -120,7 +121,7 @@ def seek(nodes: Nodes, root: int, key: float, path: NDArray[np.int64]) -> bool:
 
 
 @helper
-def copy_path(path: NDArray[np.int64], top: int, copy: NDArray[np.int64]) -> None:
+def copy_path(path: Int64s, top: int, copy: Int64s) -> None:
     """Write a path over another."""
     for level in range(top + 1):
         copy[level, PathStep.NODE] = path[level, PathStep.NODE]
@@ -128,7 +129,7 @@ def copy_path(path: NDArray[np.int64], top: int, copy: NDArray[np.int64]) -> Non
 
 
 @helper
-def advance(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float, step: int) -> bool:
+def advance(nodes: Nodes, top: int, path: Int64s, bound: float, step: int) -> bool:
     """Move a path on to the nearest entry of a leaf with a low of at most `bound`, or back if `step` is -1.
 
     Tell whether there is one. It climbs only as far as it must and descends by the lows: O(height), less if the entry is
@@ -158,9 +159,7 @@ def advance(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float, step:
 
 
 @helper
-def least_between(
-    nodes: Nodes, path: NDArray[np.int64], first: int, end: NDArray[np.int64], last: int
-) -> float:
+def least_between(nodes: Nodes, path: Int64s, first: int, end: Int64s, last: int) -> float:
     """Return the least low from the place `first` of the leaf on one path to the place `last` of that on another.
 
     It is infinite if there is no entry between them. The first path may not lie behind the other by a leaf.
@@ -183,7 +182,7 @@ def least_between(
 
 
 @helper
-def settle(nodes: Nodes, top: int, path: NDArray[np.int64]) -> None:
+def settle(nodes: Nodes, top: int, path: Int64s) -> None:
     """Set the lows above an entry of a leaf whose low has changed."""
     for level in range(1, top + 1):
         least = _least(nodes, path[level - 1, PathStep.NODE])
@@ -194,7 +193,7 @@ def settle(nodes: Nodes, top: int, path: NDArray[np.int64]) -> None:
 
 
 @helper
-def insert(nodes: Nodes, root: int, path: NDArray[np.int64], key: float, low: float, link: int) -> int:
+def insert(nodes: Nodes, root: int, path: Int64s, key: float, low: float, link: int) -> int:
     """Insert a key behind the place that `seek` found for it and return the root; `has_room` must hold."""
     top = np.int64(nodes.heads[root, NodeHead.LEVEL])
     has_lows = nodes.lows.shape[1] > 0
@@ -237,7 +236,7 @@ def insert(nodes: Nodes, root: int, path: NDArray[np.int64], key: float, low: fl
 
 
 @helper
-def delete(nodes: Nodes, root: int, path: NDArray[np.int64]) -> int:
+def delete(nodes: Nodes, root: int, path: Int64s) -> int:
     """Delete the entry that `seek` found and return the root; the last leaf stays, even if it is empty."""
     fan_out = nodes.keys.shape[1]
     fewest = max(3 * fan_out // 8, 2)

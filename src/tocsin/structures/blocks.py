@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.structures import free_lists
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper
 
@@ -22,9 +22,9 @@ _CLASSES: Final = 64
 class Blocks(NamedTuple):
     """A block is known by its first row and its size class."""
 
-    rows: NDArray[np.int64]  # [rows, width]
-    free: NDArray[np.int64]  # [classes] the first free block, or NONE
-    top: NDArray[np.int64]  # [1] rows ever in use
+    rows: Int64s  # [rows, width]
+    free: Int64s  # [classes] the first free block, or NONE
+    top: Int64s  # [1] rows ever in use
 
 
 def new_blocks(width: int) -> Blocks:
@@ -85,7 +85,7 @@ def has_block(blocks: Blocks, class_: int) -> bool:
 
 
 @helper
-def copy_row(rows: NDArray[np.int64], source: int, target: int) -> None:
+def copy_row(rows: Int64s, source: int, target: int) -> None:
     """Copy a row of two integers."""
     rows[target, 0] = rows[source, 0]
     rows[target, 1] = rows[source, 1]

@@ -12,9 +12,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.structures import free_lists
+from tocsin.structures.array_types import Int32s, Int64s, zeros
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel
 
@@ -60,24 +60,19 @@ class _Counter(IntEnum):
 class ChunkedLists(NamedTuple):
     """Words, lists and chunks grow separately. A row holds the columns that are read together."""
 
-    words: NDArray[np.int32]  # [words] column c of the record at p in a chunk: offset + c * capacity + p
-    rows: NDArray[np.int32]  # [lists, 8] ListRow; padded to half a cache line
-    chunks: NDArray[np.int64]  # [chunks, Chunk]
-    free: NDArray[np.int64]  # [families * classes] first free stretch of words, or -1
-    counters: NDArray[np.int64]  # [_Counter]
+    words: Int32s  # [words] column c of the record at p in a chunk: offset + c * capacity + p
+    rows: Int32s  # [lists, 8] ListRow; padded to half a cache line
+    chunks: Int64s  # [chunks, Chunk]
+    free: Int64s  # [families * classes] first free stretch of words, or -1
+    counters: Int64s  # [_Counter]
 
 
 def new_chunked_lists() -> ChunkedLists:
     """Return an empty memory for lists."""
     counters = np.zeros(len(_Counter), dtype=np.int64)
     counters[_Counter.FREE_LIST] = counters[_Counter.FREE_CHUNK] = -1
-    return ChunkedLists(
-        np.zeros(1024, dtype=np.int32),
-        np.zeros((64, 8), dtype=np.int32),
-        np.zeros((64, 4), dtype=np.int64),
-        np.full(_FAMILIES * _CLASSES, -1, dtype=np.int64),
-        counters,
-    )
+    words, free = np.zeros(1024, dtype=np.int32), np.full(_FAMILIES * _CLASSES, -1, dtype=np.int64)
+    return zeros(ChunkedLists, 64, words=words, rows=8, chunks=len(Chunk), free=free, counters=counters)
 
 
 def with_room(lists: ChunkedLists, records: int, width: int) -> ChunkedLists:

@@ -11,22 +11,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper
 
 
 @helper
-def take(links: NDArray[Any], heads: NDArray[np.int64], free: int, top: int) -> int:
+def take(links: NDArray[Any], heads: Int64s, free: int, top: int) -> int:
     """Return a slot that is not in use; `heads` also keeps the number of slots ever in use, at `top`."""
     return take_run(links, heads, free, heads, top, 1)
 
 
 @helper
-def take_run(
-    links: NDArray[Any], heads: NDArray[np.int64], free: int, tops: NDArray[np.int64], top: int, size: int
-) -> int:
+def take_run(links: NDArray[Any], heads: Int64s, free: int, tops: Int64s, top: int, size: int) -> int:
     """Return the first of `size` neighbouring slots that are not in use; a list has runs of one size only."""
     slot = heads[free]
     if slot >= 0:
@@ -38,7 +36,7 @@ def take_run(
 
 
 @helper
-def give(links: NDArray[Any], heads: NDArray[np.int64], free: int, slot: int) -> None:
+def give(links: NDArray[Any], heads: Int64s, free: int, slot: int) -> None:
     """Give back a slot, or the run of slots that begins there."""
     links[slot] = heads[free]
     heads[free] = slot

@@ -10,9 +10,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.structures import free_lists
+from tocsin.structures.array_types import Int32s, Int64s, zeros
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
@@ -33,10 +33,10 @@ class HashCounter(IntEnum):
 class HashIndex(NamedTuple):
     """All arrays but `counters` have one length, the capacity in entries and in buckets."""
 
-    heads: NDArray[np.int32]  # [capacity] by bucket: its first entry
-    chain: NDArray[np.int32]  # [capacity] by entry: the next in its bucket, or in the free list
-    keys: NDArray[np.int64]  # [capacity, width + extra] by entry: its key, then the user's columns
-    counters: NDArray[np.int64]  # [HashCounter]
+    heads: Int32s  # [capacity] by bucket: its first entry
+    chain: Int32s  # [capacity] by entry: the next in its bucket, or in the free list
+    keys: Int64s  # [capacity, width + extra] by entry: its key, then the user's columns
+    counters: Int64s  # [HashCounter]
 
 
 def new_hash_index(width: int, extra: int = 0, capacity: int = 64) -> HashIndex:
@@ -44,10 +44,9 @@ def new_hash_index(width: int, extra: int = 0, capacity: int = 64) -> HashIndex:
     counters = np.zeros(len(HashCounter), dtype=np.int64)
     counters[HashCounter.WIDTH] = width
     counters[HashCounter.FREE] = NONE
-    heads = np.zeros(capacity, dtype=np.int32)
-    heads[0] = NONE
-    chain = np.zeros(capacity, dtype=np.int32)
-    return HashIndex(heads, chain, np.zeros((capacity, width + extra), dtype=np.int64), counters)
+    index = zeros(HashIndex, capacity, keys=width + extra, counters=counters)
+    index.heads[0] = NONE
+    return index
 
 
 def with_room(index: HashIndex, more: int) -> HashIndex:
@@ -84,7 +83,7 @@ def _hashed(a: int, b: int, c: int) -> int:
 
 
 @helper
-def _bucket(counters: NDArray[np.int64], hashed: int) -> int:
+def _bucket(counters: Int64s, hashed: int) -> int:
     mask = counters[HashCounter.MASK]
     bucket = hashed & mask
     if bucket < counters[HashCounter.SPLIT]:

@@ -17,8 +17,8 @@ from collections.abc import Set as AbstractSet
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Bools, Int64s
 from tocsin.structures.slots import Slots
 
 Value = TypeVar("Value", bound=Hashable)
@@ -40,7 +40,7 @@ class InterningTable(Generic[Value]):
         self.codes: dict[Value, int] = {}
         self.values: list[Value | None] = []  # [code] None where the code is free
         self.version = 0
-        self._uses: NDArray[np.int64] = np.zeros(_LEAST, dtype=np.int64)  # [code]
+        self._uses: Int64s = np.zeros(_LEAST, dtype=np.int64)  # [code]
         self._slots = Slots()
         self._unused: set[int] = set()  # codes that `code` handed out and nobody has retained
 
@@ -84,18 +84,18 @@ class InterningTable(Generic[Value]):
         """Tell whether a code stands for a value."""
         return code < len(self.values) and self.values[code] is not None
 
-    def is_used(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def is_used(self, codes: Int64s) -> Bools:
         """Tell which of these codes have a use."""
         return np.asarray(self._uses[codes] > 0)
 
-    def retain(self, codes: NDArray[np.int64]) -> None:
+    def retain(self, codes: Int64s) -> None:
         """Count one use of each of these codes; a code that is repeated gets several."""
         if len(codes):
             np.add.at(self._uses, codes, 1)
             if self._unused:
                 self._unused.difference_update(codes.tolist())
 
-    def release(self, codes: NDArray[np.int64]) -> list[Value]:
+    def release(self, codes: Int64s) -> list[Value]:
         """Take back one use of each of these codes; return the values that are forgotten."""
         if not len(codes):
             return []
@@ -123,7 +123,7 @@ class InterningTable(Generic[Value]):
             self._forget(code)
         self._unused &= codes
 
-    def restore(self, values: list[Value | None], uses: NDArray[np.int64]) -> None:
+    def restore(self, values: list[Value | None], uses: Int64s) -> None:
         """Replace the table by the `contents` of another."""
         self.values = list(values)
         self._uses = np.zeros(max(_LEAST, len(values)), dtype=np.int64)
@@ -162,7 +162,7 @@ class InterningTable(Generic[Value]):
         self._find_free()
         self.version += 1
 
-    def contents(self) -> tuple[list[Value | None], NDArray[np.int64]]:
+    def contents(self) -> tuple[list[Value | None], Int64s]:
         """Return the values and their uses by code, as `restore` takes them; values without a use are forgotten."""
         self.forget_unused()
         return list(self.values), self._uses[: len(self.values)].copy()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Int32s, Int64s, UInt8s, zeros
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import kernel
 
@@ -14,20 +14,15 @@ from tocsin.structures.jit import kernel
 class Marks(NamedTuple):
     """All arrays but `count` have one length. Every byte outside `touched[:count]` equals its resting value."""
 
-    value: NDArray[np.uint8]  # [size]
-    rest: NDArray[np.uint8]  # [size] the resting value, to which it is cleared
-    touched: NDArray[np.int32]  # [size]
-    count: NDArray[np.int64]  # [1] bytes touched
+    value: UInt8s  # [size]
+    rest: UInt8s  # [size] the resting value, to which it is cleared
+    touched: Int32s  # [size]
+    count: Int64s  # [1] bytes touched
 
 
 def new_marks(size: int = 64) -> Marks:
     """Return a vector of zeros."""
-    return Marks(
-        np.zeros(size, dtype=np.uint8),
-        np.zeros(size, dtype=np.uint8),
-        np.zeros(size, dtype=np.int32),
-        np.zeros(1, dtype=np.int64),
-    )
+    return zeros(Marks, size, count=np.zeros(1, dtype=np.int64))
 
 
 def with_room(marks: Marks, size: int) -> Marks:

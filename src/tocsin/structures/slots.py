@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.growth import roomier
 
 
@@ -81,7 +81,7 @@ class SlotMap:
 
     def __init__(self) -> None:
         self._slot_of: dict[int, int] = {}
-        self._keys: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # [slot]
+        self._keys: Int64s = np.zeros(0, dtype=np.int64)  # [slot]
         self._slots = Slots()
         self.is_identity = True  # every slot equals its key, so `keys` need not look anything up
 
@@ -95,11 +95,11 @@ class SlotMap:
         """Return the slot of a key that has one."""
         return self._slot_of[key]
 
-    def keys(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    def keys(self, slots: Int64s) -> Int64s:
         """Return the keys of slots that are in use."""
         return slots if self.is_identity else self._keys[slots]
 
-    def take(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    def take(self, keys: Int64s) -> Int64s:
         """Return a slot for each of these keys, none of which has one."""
         slots = np.array(self._slots.take_many(len(keys)), dtype=np.int64)
         if self._slots.top > len(self._keys):
@@ -111,7 +111,7 @@ class SlotMap:
         self._slot_of.update(zip(keys.tolist(), slots.tolist(), strict=True))
         return slots
 
-    def give(self, keys: Iterable[int]) -> NDArray[np.int64]:
+    def give(self, keys: Iterable[int]) -> Int64s:
         """Give back the slots of these keys and return them; keys without a slot are skipped."""
         found = [slot for key in keys if (slot := self._slot_of.pop(key, None)) is not None]
         self._slots.give_many(found)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Bools, Float64s, Int64s, zeros
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel
 
@@ -19,7 +19,7 @@ BLOCK: Final = 256  # pairs in a block; a power of two, so that a place within a
 _COLUMNS: Final = ("first", "second", "low_first", "low_second", "block", "size", "stale")
 
 
-PairChanges: TypeAlias = NDArray[np.float64]
+PairChanges: TypeAlias = Float64s
 """[4, changes] first and second of the old pair, then of the new: a change deletes the old pair, then inserts the new; NaN
 stands for no pair."""
 
@@ -27,28 +27,20 @@ stands for no pair."""
 class SortedBlocks(NamedTuple):
     """Entries of the directory are in the order of their pairs; blocks lie anywhere."""
 
-    first: NDArray[np.float64]  # [blocks, BLOCK]
-    second: NDArray[np.float64]  # [blocks, BLOCK]
-    low_first: NDArray[np.float64]  # [entries] the first pair of each block
-    low_second: NDArray[np.float64]  # [entries]
-    block: NDArray[np.int64]  # [entries] the number of each block; beyond those in use, the free ones
-    size: NDArray[np.int64]  # [entries] pairs, less than BLOCK; only a sole block is ever empty
-    stale: NDArray[np.bool_]  # [blocks] whether it changed since the user set it to False
-    used: NDArray[np.int64]  # [1] entries in use
+    first: Float64s  # [blocks, BLOCK]
+    second: Float64s  # [blocks, BLOCK]
+    low_first: Float64s  # [entries] the first pair of each block
+    low_second: Float64s  # [entries]
+    block: Int64s  # [entries] the number of each block; beyond those in use, the free ones
+    size: Int64s  # [entries] pairs, less than BLOCK; only a sole block is ever empty
+    stale: Bools  # [blocks] whether it changed since the user set it to False
+    used: Int64s  # [1] entries in use
 
 
 def new_sorted_blocks() -> SortedBlocks:
     """Return an empty multiset: one block with no pair."""
-    empty = SortedBlocks(
-        np.zeros((1, BLOCK), dtype=np.float64),
-        np.zeros((1, BLOCK), dtype=np.float64),
-        np.zeros(1, dtype=np.float64),
-        np.zeros(1, dtype=np.float64),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        np.ones(1, dtype=np.bool_),
-        np.ones(1, dtype=np.int64),
-    )
+    whole = np.ones(1, dtype=np.bool_)
+    empty = zeros(SortedBlocks, 1, first=BLOCK, second=BLOCK, stale=whole, used=np.ones(1, dtype=np.int64))
     return with_room(empty, 1)
 
 
@@ -60,7 +52,7 @@ def with_room(blocks: SortedBlocks, pairs: int) -> SortedBlocks:
     return blocks
 
 
-def of_pairs(first: NDArray[np.float64], second: NDArray[np.float64]) -> SortedBlocks:
+def of_pairs(first: Float64s, second: Float64s) -> SortedBlocks:
     """Return a multiset of pairs that are given in order."""
     none = np.full(len(first), np.nan)
     changes = np.array((none, none, first, second))

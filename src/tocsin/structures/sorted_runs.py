@@ -10,9 +10,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.structures import free_lists
+from tocsin.structures.array_types import Int32s, Int64s, zeros
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel
 
@@ -30,34 +30,24 @@ class _Counter(IntEnum):
 class SortedRuns(NamedTuple):
     """Leaves, runs and shelves (the words of the directories) grow separately."""
 
-    keys: NDArray[np.int64]  # [leaves, LEAF] ascending
-    values: NDArray[np.int32]  # [leaves, LEAF]
-    count: NDArray[np.int32]  # [leaves] elements; of a free leaf, the next free one
-    shelf: NDArray[np.int64]  # [runs] first word of the directory
-    room: NDArray[np.int32]  # [runs] words of the directory
-    leaves: NDArray[np.int32]  # [runs] leaves in use
-    size: NDArray[np.int64]  # [runs] elements
-    words: NDArray[np.int32]  # [shelves] leaf numbers, in key order
-    free: NDArray[np.int64]  # [32] by the logarithm of its room: the first free directory, or -1
-    counters: NDArray[np.int64]  # [_Counter]
+    keys: Int64s  # [leaves, LEAF] ascending
+    values: Int32s  # [leaves, LEAF]
+    count: Int32s  # [leaves] elements; of a free leaf, the next free one
+    shelf: Int64s  # [runs] first word of the directory
+    room: Int32s  # [runs] words of the directory
+    leaves: Int32s  # [runs] leaves in use
+    size: Int64s  # [runs] elements
+    words: Int32s  # [shelves] leaf numbers, in key order
+    free: Int64s  # [32] by the logarithm of its room: the first free directory, or -1
+    counters: Int64s  # [_Counter]
 
 
 def new_sorted_runs() -> SortedRuns:
     """Return an empty memory for runs."""
     counters = np.zeros(len(_Counter), dtype=np.int64)
     counters[_Counter.FREE_LEAF] = -1
-    return SortedRuns(
-        np.zeros((8, LEAF), dtype=np.int64),
-        np.zeros((8, LEAF), dtype=np.int32),
-        np.zeros(8, dtype=np.int32),
-        np.zeros(8, dtype=np.int64),
-        np.zeros(8, dtype=np.int32),
-        np.zeros(8, dtype=np.int32),
-        np.zeros(8, dtype=np.int64),
-        np.zeros(64, dtype=np.int32),
-        np.full(32, -1, dtype=np.int64),
-        counters,
-    )
+    words, free = np.zeros(64, dtype=np.int32), np.full(32, -1, dtype=np.int64)
+    return zeros(SortedRuns, 8, keys=LEAF, values=LEAF, words=words, free=free, counters=counters)
 
 
 def with_room(runs: SortedRuns, elements: int) -> SortedRuns:

@@ -12,8 +12,8 @@ import math
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Float64s, Int64s
 from tocsin.structures.jit import helper, kernel
 
 COUNT: Final = 0  # the column of the count; limbs follow
@@ -43,7 +43,7 @@ class Window(NamedTuple):
         return Window(bottom, max(self.bottom + self.limbs, other.bottom + other.limbs) - bottom)
 
 
-def window_of(*columns: NDArray[np.float64]) -> Window:
+def window_of(*columns: Float64s) -> Window:
     """Return the smallest window for all sums of these numbers, without NaN; for zeros only, one limb at 0."""
     found = np.array([_NO_LOW, -_NO_LOW], dtype=np.int64)
     for column in columns:
@@ -55,7 +55,7 @@ def window_of(*columns: NDArray[np.float64]) -> Window:
     return Window(bottom, max(1, -((bottom * LIMB - high - _HEADROOM) // LIMB)))
 
 
-def placed(rows: NDArray[np.int64], window: Window, into: Window) -> NDArray[np.int64]:
+def placed(rows: Int64s, window: Window, into: Window) -> Int64s:
     """Return tallies in a window that includes theirs; the same array if it is theirs."""
     if window == into:
         return rows
@@ -73,7 +73,7 @@ def placed(rows: NDArray[np.int64], window: Window, into: Window) -> NDArray[np.
 
 
 @kernel
-def extent(numbers: NDArray[np.float64], found: NDArray[np.int64]) -> None:
+def extent(numbers: Float64s, found: Int64s) -> None:
     """Lower found[0] to the exponent of the lowest bit of any number; raise found[1] so that all are below 2 ** found[1]."""
     for i in range(numbers.shape[0]):
         number = numbers[i]
@@ -87,7 +87,7 @@ def extent(numbers: NDArray[np.float64], found: NDArray[np.int64]) -> None:
 
 
 @helper
-def add_number(rows: NDArray[np.int64], row: int, bottom: int, number: float, sign: int) -> None:
+def add_number(rows: Int64s, row: int, bottom: int, number: float, sign: int) -> None:
     """Add a number to a tally, or remove it if `sign` is -1; the window must hold it."""
     rows[row, COUNT] += sign
     last = rows.shape[1] - 1
@@ -117,7 +117,7 @@ def add_number(rows: NDArray[np.int64], row: int, bottom: int, number: float, si
 
 
 @helper
-def add_tally(rows: NDArray[np.int64], row: int, others: NDArray[np.int64], other: int, sign: int) -> None:
+def add_tally(rows: Int64s, row: int, others: Int64s, other: int, sign: int) -> None:
     """Add another tally of the same window to one, or subtract it if `sign` is -1."""
     rows[row, COUNT] += sign * others[other, COUNT]
     last = rows.shape[1] - 1
@@ -132,7 +132,7 @@ def add_tally(rows: NDArray[np.int64], row: int, others: NDArray[np.int64], othe
 
 
 @helper
-def rounded(rows: NDArray[np.int64], row: int, bottom: int) -> float:
+def rounded(rows: Int64s, row: int, bottom: int) -> float:
     """Return the float nearest to a tally's sum, ties to even; infinite if no float is large enough."""
     limb = np.int64(rows.shape[1] - 1)
     digits = rows[row, limb]
@@ -164,9 +164,7 @@ def rounded(rows: NDArray[np.int64], row: int, bottom: int) -> float:
 
 
 @kernel
-def add_numbers(
-    rows: NDArray[np.int64], places: NDArray[np.int64], bottom: int, numbers: NDArray[np.float64], sign: int
-) -> None:
+def add_numbers(rows: Int64s, places: Int64s, bottom: int, numbers: Float64s, sign: int) -> None:
     """Add each number to the tally at its place, or remove it if `sign` is -1."""
     for i in range(places.shape[0]):
         add_number(rows, places[i], bottom, numbers[i], sign)

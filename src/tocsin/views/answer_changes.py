@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tocsin.matching import IdArray
 from tocsin.model.subscription import Answer, AnswerItem
 from tocsin.model.values import kind_of
+from tocsin.structures.array_types import Bools, Int64s
 
 SetDifference: TypeAlias = tuple[tuple[AnswerItem, ...], tuple[AnswerItem, ...]]
 """The values or rows that a set lost, and those that it gained."""
@@ -59,7 +60,7 @@ class AnswerChanges(Struct, frozen=True):
         kind = type(filled[0])
         return kind(**{name: joined(name) for name in kind.__struct_fields__})
 
-    def take(self, places: NDArray[np.bool_] | NDArray[np.int64]) -> AnswerChanges:
+    def take(self, places: Bools | Int64s) -> AnswerChanges:
         """Return some of the changes, given by a mask or by their places."""
         taken: dict[str, Any] = {
             name: None if column is None else column[places] for name, column in asdict(self).items()

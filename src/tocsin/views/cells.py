@@ -7,11 +7,11 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
 from tocsin.model.timestamps import from_microseconds
 from tocsin.model.values import Value
+from tocsin.structures.array_types import Bools, Int64s, UInt8s
 from tocsin.views.changes import Floats
 
 Key: TypeAlias = Hashable
@@ -52,8 +52,8 @@ class Cells:
     """One attribute of all rows."""
 
     def __init__(self, slots: int) -> None:
-        self.kinds: NDArray[np.uint8] = np.zeros(slots, dtype=np.uint8)
-        self.words: NDArray[np.int64] = np.zeros(slots, dtype=np.int64)
+        self.kinds: UInt8s = np.zeros(slots, dtype=np.uint8)
+        self.words: Int64s = np.zeros(slots, dtype=np.int64)
         self.floats = self.words.view(np.float64)  # the same bits, for cells that hold floats
 
     def grow(self, slots: int) -> None:
@@ -71,8 +71,8 @@ class Cells:
 class Column(Struct, frozen=True):
     """One attribute of some rows, in their order."""
 
-    kinds: NDArray[np.uint8]
-    words: NDArray[np.int64]
+    kinds: UInt8s
+    words: Int64s
 
     @property
     def floats(self) -> Floats:
@@ -91,7 +91,7 @@ class Column(Struct, frozen=True):
         found[whole] = self.words[whole]
         return found
 
-    def inexact(self) -> NDArray[np.bool_]:
+    def inexact(self) -> Bools:
         """Tell which cells are whole numbers that no float holds."""
         with np.errstate(invalid="ignore"):  # what rounds to 2**63 is none of them
             return np.asarray(

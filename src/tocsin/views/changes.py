@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tocsin.model.values import Value
+from tocsin.structures.array_types import Float64s
 
-Floats: TypeAlias = NDArray[np.float64]
+Floats: TypeAlias = Float64s
 Row: TypeAlias = Mapping[str, Value]
 """The attributes of one row, by dotted path; it is never changed."""
 

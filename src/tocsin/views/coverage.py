@@ -6,9 +6,9 @@ The paper's optional check (section 4): a message that no active subscription's 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Bools, Int64s
 from tocsin.structures.growth import bytes_of
 from tocsin.views._kernels.covering import cover, uncover
 from tocsin.views.changes import Floats
@@ -41,7 +41,7 @@ class Coverage:
         gone = uncover(self._uses, _bits(lows, highs), entries)
         self._index.remove(entries[:gone])
 
-    def concerns(self, messages: Messages) -> NDArray[np.bool_]:
+    def concerns(self, messages: Messages) -> Bools:
         """Tell of each message whether it concerns any range."""
         return self._index.any(messages)
 
@@ -51,6 +51,6 @@ class Coverage:
         return bytes_of(self._uses) + self._index.nbytes
 
 
-def _bits(lows: Floats, highs: Floats) -> NDArray[np.int64]:
+def _bits(lows: Floats, highs: Floats) -> Int64s:
     # -0.0 and 0.0 are one number, and must be one key.
     return np.stack([lows + 0.0, highs + 0.0], axis=1).view(np.int64)

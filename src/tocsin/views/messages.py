@@ -10,6 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
+from tocsin.structures.array_types import Bools, Int64s
 from tocsin.views.changes import Floats
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Messages(Struct, frozen=True):
         inner_l, inner_r, outer_l, outer_r = room.ends[:, :count]
         return cls(room.change[:count], inner_l, inner_r, outer_l, outer_r, kept)
 
-    def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> Messages:
+    def take(self, places: Int64s | Bools) -> Messages:
         """Return some of the messages, given by their places or by a mask."""
         columns: dict[str, Any] = {name: getattr(self, name)[places] for name in _COLUMNS}
         return Messages(**columns, payload={name: column[places] for name, column in self.payload.items()})

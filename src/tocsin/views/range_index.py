@@ -9,12 +9,12 @@ from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup, IdArray, Matches, create_matcher
 from tocsin.matching.encoding.arrow import arrow_events
 from tocsin.model.conditions import Conjunction, Operator, Predicate
 from tocsin.model.terms import Attribute, Parameter, literal
+from tocsin.structures.array_types import Bools
 from tocsin.structures.point_index.index import PointIndex
 from tocsin.structures.point_index.state import Rectangles
 from tocsin.views.changes import Floats
@@ -77,7 +77,7 @@ class PointRangeIndex:
         slots, offsets = self._index.find(self._rectangles(messages))
         return Matches(offsets, slots)
 
-    def any(self, messages: Messages) -> NDArray[np.bool_]:
+    def any(self, messages: Messages) -> Bools:
         """Tell which messages concern a range."""
         return self._index.any(self._rectangles(messages))
 

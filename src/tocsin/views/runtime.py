@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from tocsin.language import Cnf, Dnf, Template, TemplateRows
 from tocsin.language.parsing.cursor import closest
@@ -19,6 +18,7 @@ from tocsin.model import Event, Subscription, View
 from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, TemplateError
 from tocsin.model.options import SubscriptionOptions
 from tocsin.model.subscription import Answer
+from tocsin.structures.array_types import Bools, Int64s
 from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, same_answer
 from tocsin.views.batch import read_batch
 from tocsin.views.catalog import TableCatalog, quoted
@@ -213,7 +213,7 @@ class ViewRuntime:
         found = self._leave_stale(follow)
         return found if len(found.rows) < 2 else found.sort()
 
-    def process_table(self, name: str, rows: pa.Table, ends: NDArray[np.int64]) -> AnswerChanges:
+    def process_table(self, name: str, rows: pa.Table, ends: Int64s) -> AnswerChanges:
         """Put an Arrow table's rows into a table; return the answers that change, by row.
 
         Nothing is applied if a row cannot be in the table. Views over a range of plain attributes follow by the column,
@@ -233,7 +233,7 @@ class ViewRuntime:
         found = self._leave_stale(lambda key: self._families[key].change_batch(changes, readings[key]))
         return found if len(readings) < 2 else found.take(np.argsort(found.rows, kind="stable"))
 
-    def report(self, changes: AnswerChanges, heard: NDArray[np.bool_] | None = None) -> AnswerChanges:
+    def report(self, changes: AnswerChanges, heard: Bools | None = None) -> AnswerChanges:
         """Return the changes to report: the `heard` ones (default: all), without changes back to the last reported answer.
 
         The answer before a reported change is the last reported one.

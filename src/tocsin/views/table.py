@@ -15,6 +15,7 @@ from tocsin.model.errors import EventError
 from tocsin.model.event import DELETIONS, is_deletion
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Value
+from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.interning import InterningTable
 from tocsin.structures.slots import Slots
 from tocsin.views.batch import Batch, BatchChanges, previous_places
@@ -48,8 +49,8 @@ class StoredTable:
         self.readers: dict[Any, None] = {}  # the keys of the families that read it, in the order they came
         self._slots: dict[Key, int] = {}
         self._free = Slots()
-        self._ends: NDArray[np.int64] = np.zeros(_SLOTS, dtype=np.int64)
-        self._shapes: NDArray[np.int32] = np.full(_SLOTS, -1, dtype=np.int32)  # -1: no row
+        self._ends: Int64s = np.zeros(_SLOTS, dtype=np.int64)
+        self._shapes: Int32s = np.full(_SLOTS, -1, dtype=np.int32)  # -1: no row
         self._names = InterningTable[tuple[str, ...]]()  # a row's attributes, in order: its shape
         self._cells: dict[str, Cells] = {}
         self._codes = InterningTable[Value]()  # texts, and integers beyond 64 bits
@@ -76,7 +77,7 @@ class StoredTable:
         self._ends[slot] = end
         return slot
 
-    def upsert_batch(self, batch: Batch, ends: NDArray[np.int64]) -> BatchChanges | None:
+    def upsert_batch(self, batch: Batch, ends: Int64s) -> BatchChanges | None:
         """Put rows in the place of those with their keys, one after another, and return what changed.
 
         Return None and change nothing if one key has several rows that are not in the order of their end.
@@ -223,9 +224,7 @@ class StoredTable:
             if old >= 0:
                 self._codes.release_one(old)
 
-    def _write_batch(
-        self, batch: Batch, places: NDArray[np.int64], slots: NDArray[np.int64], ends: NDArray[np.int64]
-    ) -> None:
+    def _write_batch(self, batch: Batch, places: Int64s, slots: Int64s, ends: Int64s) -> None:
         """Write rows of a batch into slots, of which each is there once."""
         shapes = self._shapes[slots]
         self._names.release(shapes[shapes >= 0].astype(np.int64))

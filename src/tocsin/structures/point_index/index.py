@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Bools, Float64s, Int64s
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.point_index._kernels.allocation import compact, give_roots, new_roots
 from tocsin.structures.point_index._kernels.queries import count, find
@@ -28,9 +29,6 @@ from tocsin.structures.point_index.state import (
     with_slots,
 )
 
-Floats: TypeAlias = NDArray[np.float64]
-Ids: TypeAlias = NDArray[np.int64]
-
 _MOST: Final = 2**31 - 1  # ids and slots are kept in 32 bits
 _MANY: Final = 1 << 12  # idle slots that are not worth compacting
 _KEPT: Final = 1 << 20  # ids up to which the memory of results is reused
@@ -40,7 +38,7 @@ _WORTH: Final = 4  # a tree that grows by more than this part of itself is rebui
 class PointIndex:
     """Points (x1, x2) with ids, in kd-trees that share their memory; a point costs some 30 bytes.
 
-    Ids are small integers, each at one point at a time: an array as long as the greatest id finds their leaves.
+    Int64s are small integers, each at one point at a time: an array as long as the greatest id finds their leaves.
     Coordinates are finite. A tree's nodes keep tight boxes; its leaves have up to 64 neighbouring points.
     """
 
@@ -60,14 +58,14 @@ class PointIndex:
 
     # changes
 
-    def plant(self, trees: int) -> Ids:
+    def plant(self, trees: int) -> Int64s:
         """Return the roots of new trees; a root names its tree until `fell`."""
         self.state = with_nodes(self.state, trees)
         roots = np.empty(trees, dtype=np.int64)
         new_roots(self.state, roots)
         return roots
 
-    def fell(self, roots: Ids) -> None:
+    def fell(self, roots: Int64s) -> None:
         """Give back trees without points."""
         give_roots(self.state, roots)
 
@@ -75,7 +73,7 @@ class PointIndex:
         """Return the number of points in a tree."""
         return int(self.state.links[root, Link.COUNT])
 
-    def add(self, root: int, ids: Ids, x1: Floats, x2: Floats) -> None:
+    def add(self, root: int, ids: Int64s, x1: Float64s, x2: Float64s) -> None:
         """Add points to one tree; no id is in the index."""
         if not len(ids):
             return
@@ -85,13 +83,13 @@ class PointIndex:
         else:
             self._add_one_by_one(np.full(len(ids), root, dtype=np.int64), ids, x1, x2)
 
-    def add_scattered(self, roots: Ids, ids: Ids, x1: Floats, x2: Floats) -> None:
+    def add_scattered(self, roots: Int64s, ids: Int64s, x1: Float64s, x2: Float64s) -> None:
         """Add points to several trees, each to that of its root; no id is in the index."""
         if len(ids):
             self._make_room(ids)
             self._add_one_by_one(roots, ids, x1, x2)
 
-    def remove(self, ids: Ids) -> None:
+    def remove(self, ids: Int64s) -> None:
         """Remove points; unknown ids are skipped."""
         ids, done = _writable(ids, np.int64), 0
         while done < len(ids):
@@ -104,7 +102,7 @@ class PointIndex:
         if self.state.tops[Top.SLOT] > 3 * len(self) + _MANY:
             self._compact()
 
-    def _make_room(self, ids: Ids) -> None:
+    def _make_room(self, ids: Int64s) -> None:
         greatest = int(ids.max())
         if greatest >= _MOST or int(self.state.tops[Top.SLOT]) + 2 * len(ids) > _MOST:
             raise OverflowError(
@@ -112,7 +110,7 @@ class PointIndex:
             )
         self.state = with_places(self.state, greatest + 1)
 
-    def _add_at_once(self, root: int, ids: Ids, x1: Floats, x2: Floats) -> None:
+    def _add_at_once(self, root: int, ids: Int64s, x1: Float64s, x2: Float64s) -> None:
         """Rebuild a tree with further points."""
         more = len(ids)
         scratch = new_scratch(self.size(root) + more)
@@ -121,7 +119,7 @@ class PointIndex:
         rebuild(self.state, root, scratch, more)
         self.state.tops[Top.POINTS] += more
 
-    def _add_one_by_one(self, roots: Ids, ids: Ids, x1: Floats, x2: Floats) -> None:
+    def _add_one_by_one(self, roots: Int64s, ids: Int64s, x1: Float64s, x2: Float64s) -> None:
         roots, ids = _writable(roots, np.int64), _writable(ids, np.int64)
         x1, x2, done = _writable(x1, np.float64), _writable(x2, np.float64), 0
         while done < len(ids):
@@ -160,7 +158,7 @@ class PointIndex:
         )
         return float(self.state.x1[slot]), float(self.state.x2[slot])
 
-    def find(self, rectangles: Rectangles) -> tuple[Ids, Ids]:
+    def find(self, rectangles: Rectangles) -> tuple[Int64s, Int64s]:
         """Return the ids in all rectangles, in any order within one, and the offset of each rectangle's ids."""
         queries = len(rectangles.roots)
         offsets = np.zeros(queries + 1, dtype=np.int64)
@@ -176,15 +174,15 @@ class PointIndex:
         self._found = found
         return found[: offsets[-1]].copy(), offsets
 
-    def count(self, rectangles: Rectangles) -> Ids:
+    def count(self, rectangles: Rectangles) -> Int64s:
         """Return the number of points in each rectangle."""
         return self._count(rectangles, _MOST)
 
-    def any(self, rectangles: Rectangles) -> NDArray[np.bool_]:
+    def any(self, rectangles: Rectangles) -> Bools:
         """Tell which rectangles contain a point."""
         return self._count(rectangles, 1) > 0
 
-    def _count(self, rectangles: Rectangles, most: int) -> Ids:
+    def _count(self, rectangles: Rectangles, most: int) -> Int64s:
         counts = np.empty(len(rectangles.roots), dtype=np.int64)
         count(self.state, rectangles, most, self._stack, counts)
         return counts

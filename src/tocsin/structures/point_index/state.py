@@ -6,8 +6,8 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Float64s, Int32s, Int64s, zeros
 from tocsin.structures.growth import grown
 
 NONE: Final = -1
@@ -46,24 +46,24 @@ class State(NamedTuple):
     tight, and undefined where there are no points.
     """
 
-    boxes: NDArray[np.float64]  # [nodes, 4] least and greatest x1, least and greatest x2
-    splits: NDArray[np.float64]  # [nodes]
-    links: NDArray[np.int32]  # [nodes, Link]
-    x1: NDArray[np.float64]  # [slots]
-    x2: NDArray[np.float64]  # [slots]
-    ids: NDArray[np.int32]  # [slots] the first of a free block is the next free block of its size
-    where: NDArray[np.int32]  # [ids] the leaf that each id's point is in, or NONE
-    free: NDArray[np.int64]  # [classes] the first slot of a free block, or NONE
-    tops: NDArray[np.int64]  # [Top]
+    boxes: Float64s  # [nodes, 4] least and greatest x1, least and greatest x2
+    splits: Float64s  # [nodes]
+    links: Int32s  # [nodes, Link]
+    x1: Float64s  # [slots]
+    x2: Float64s  # [slots]
+    ids: Int32s  # [slots] the first of a free block is the next free block of its size
+    where: Int32s  # [ids] the leaf that each id's point is in, or NONE
+    free: Int64s  # [classes] the first slot of a free block, or NONE
+    tops: Int64s  # [Top]
 
 
 class Scratch(NamedTuple):
     """Points on their way from one tree to another."""
 
-    x1: NDArray[np.float64]
-    x2: NDArray[np.float64]
-    ids: NDArray[np.int32]
-    stack: NDArray[np.int64]  # [DEPTH, 3] nodes to visit, with the begin and end of their points
+    x1: Float64s
+    x2: Float64s
+    ids: Int32s
+    stack: Int64s  # [DEPTH, 3] nodes to visit, with the begin and end of their points
 
 
 class Rectangles(NamedTuple):
@@ -72,34 +72,24 @@ class Rectangles(NamedTuple):
     All arrays are contiguous and writable: others would compile a second version of each kernel.
     """
 
-    roots: NDArray[np.int64]
-    outer_l: NDArray[np.float64]
-    inner_l: NDArray[np.float64]
-    inner_r: NDArray[np.float64]
-    outer_r: NDArray[np.float64]
+    roots: Int64s
+    outer_l: Float64s
+    inner_l: Float64s
+    inner_r: Float64s
+    outer_r: Float64s
 
 
 def new_state() -> State:
     """Return an index without trees."""
     tops = np.zeros(len(Top), dtype=np.int64)
     tops[[Top.FREE_PAIR, Top.FREE_ROOT]] = NONE
-    return State(
-        np.zeros((8, 4), dtype=np.float64),
-        np.zeros(8, dtype=np.float64),
-        np.zeros((8, len(Link)), dtype=np.int32),
-        np.zeros(LEAF, dtype=np.float64),
-        np.zeros(LEAF, dtype=np.float64),
-        np.zeros(LEAF, dtype=np.int32),
-        np.full(LEAF, NONE, dtype=np.int32),
-        np.full(_CLASSES, NONE, dtype=np.int64),
-        tops,
-    )
+    where, free = np.full(LEAF, NONE, dtype=np.int32), np.full(_CLASSES, NONE, dtype=np.int64)
+    return zeros(State, LEAF, boxes=4, links=len(Link), where=where, free=free, tops=tops)
 
 
 def new_scratch(points: int) -> Scratch:
     """Return room for so many points."""
-    x1, x2 = np.empty(points, dtype=np.float64), np.empty(points, dtype=np.float64)
-    return Scratch(x1, x2, np.empty(points, dtype=np.int32), np.empty((DEPTH, 3), dtype=np.int64))
+    return zeros(Scratch, points, stack=np.empty((DEPTH, 3), dtype=np.int64))
 
 
 def with_nodes(state: State, more: int) -> State:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import kernel
 
@@ -15,7 +15,7 @@ USES: Final = 2  # the column behind a range's two ends
 
 
 @kernel
-def cover(index: HashIndex, ends: NDArray[np.int64], entries: NDArray[np.int64]) -> int:
+def cover(index: HashIndex, ends: Int64s, entries: Int64s) -> int:
     """Count ranges, given by the bits of their ends; there must be room for all of them.
 
     Write the entries of those that are new, and their places behind; return how many.
@@ -34,7 +34,7 @@ def cover(index: HashIndex, ends: NDArray[np.int64], entries: NDArray[np.int64])
 
 
 @kernel
-def uncover(index: HashIndex, ends: NDArray[np.int64], entries: NDArray[np.int64]) -> int:
+def uncover(index: HashIndex, ends: Int64s, entries: Int64s) -> int:
     """Count ranges off; write the entries of those that nobody has any more, and return how many."""
     gone = np.int64(0)
     for i in range(ends.shape[0]):

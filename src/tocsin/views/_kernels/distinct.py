@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Bools, Float64s, Int64s
 from tocsin.structures.jit import helper, kernel
 from tocsin.structures.sorted_blocks import (
     BLOCK,
@@ -28,9 +28,9 @@ class Differences(NamedTuple):
     """Messages: whom they concern, and the code that goes and the one that comes there, NO_CODE for none."""
 
     room: MessageRoom
-    removed: NDArray[np.int64]
-    added: NDArray[np.int64]
-    count: NDArray[np.int64]  # [1] messages written
+    removed: Int64s
+    added: Int64s
+    count: Int64s  # [1] messages written
 
 
 class Held(NamedTuple):
@@ -38,8 +38,8 @@ class Held(NamedTuple):
 
     by_code: SortedBlocks
     by_x: SortedBlocks
-    before: NDArray[np.int64]  # [entries] points by x in all entries before each
-    seen: NDArray[np.bool_]  # [codes] False, but while a range is walked through
+    before: Int64s  # [entries] points by x in all entries before each
+    seen: Bools  # [codes] False, but while a range is walked through
 
 
 @kernel
@@ -137,12 +137,7 @@ def _write(
 
 @kernel
 def codes_within(
-    held: Held,
-    lows: NDArray[np.float64],
-    highs: NDArray[np.float64],
-    begin: int,
-    offsets: NDArray[np.int64],
-    codes: NDArray[np.int64],
+    held: Held, lows: Float64s, highs: Float64s, begin: int, offsets: Int64s, codes: Int64s
 ) -> int:
     """Write the codes within each range from `begin` on, in any order, and return how far it came for want of room.
 
@@ -163,7 +158,7 @@ def codes_within(
 
 
 @helper
-def _walk(held: Held, at: int, end: int, begin: int, codes: NDArray[np.int64]) -> int:
+def _walk(held: Held, at: int, end: int, begin: int, codes: Int64s) -> int:
     """Write the codes of the points of a stretch from `begin` on; return where they end, or -1 if there is no room."""
     points = held.by_x
     count, has_room_left = begin, True
@@ -186,7 +181,7 @@ def _walk(held: Held, at: int, end: int, begin: int, codes: NDArray[np.int64]) -
 
 
 @helper
-def _search(held: Held, low: float, high: float, begin: int, codes: NDArray[np.int64]) -> int:
+def _search(held: Held, low: float, high: float, begin: int, codes: Int64s) -> int:
     """Write the codes of which a point lies in a range, as `_walk` does, at the cost of two searches for each code."""
     points = held.by_code
     count, code = begin, 0.0

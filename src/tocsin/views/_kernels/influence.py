@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tocsin.structures import a2b_tree
 from tocsin.structures.a2b_tree import A2BTree
+from tocsin.structures.array_types import Float64s, Int64s
 from tocsin.structures.jit import helper, kernel
 from tocsin.views._kernels.message_room import MessageRoom, write_message
 from tocsin.views.state import Influence
@@ -64,15 +65,15 @@ class MinimumMessages(NamedTuple):
     """Messages with the new minimum, NaN if there is none."""
 
     room: MessageRoom
-    value: NDArray[np.float64]  # [room]
+    value: Float64s  # [room]
 
 
 @kernel
 def reformulate(
     tree: A2BTree,
-    points: NDArray[np.float64],
+    points: Float64s,
     sign: float,
-    progress: NDArray[np.int64],
+    progress: Int64s,
     influence: NDArray[np.int8],
     out: MinimumMessages,
 ) -> int:
@@ -237,18 +238,18 @@ def _is_as_wide(tree: A2BTree, old_y: float, new_y: float) -> bool:
 class ChangedValues(NamedTuple):
     """The subscribers' side: old and new values of the subscriptions that match a message."""
 
-    change: NDArray[np.int64]  # [matches]
-    old: NDArray[np.float64]  # [matches]
-    new: NDArray[np.float64]  # [matches]
+    change: Int64s  # [matches]
+    old: Float64s  # [matches]
+    new: Float64s  # [matches]
 
 
 @kernel
 def apply_values(
-    answers: NDArray[np.float64],
-    values: NDArray[np.float64],
-    changes: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    slots: NDArray[np.int64],
+    answers: Float64s,
+    values: Float64s,
+    changes: Int64s,
+    offsets: Int64s,
+    slots: Int64s,
     changed: ChangedValues,
 ) -> None:
     """Give the value of message m to the slots from offsets[m] to offsets[m + 1], and write the changes."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Float64s, Int64s
 from tocsin.structures.jit import helper
 
 
 class MessageRoom(NamedTuple):
     """Messages by the change they come of, and the ends of the ranges they concern (`Messages`)."""
 
-    change: NDArray[np.int64]  # [room]
-    ends: NDArray[np.float64]  # [4, room] inner_l, inner_r, outer_l and outer_r
+    change: Int64s  # [room]
+    ends: Float64s  # [4, room] inner_l, inner_r, outer_l and outer_r
 
 
 def new_message_room(room: int) -> MessageRoom:

@@ -6,8 +6,8 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Float64s, Int64s
 from tocsin.structures.jit import helper, kernel, prefetch
 from tocsin.structures.sorted_blocks import BLOCK, PairChanges, SortedBlocks, lower_bound
 from tocsin.structures.tallies import COUNT, add_number, add_tally, rounded
@@ -29,27 +29,27 @@ class TotalMessages(NamedTuple):
     """Messages: the ranges they concern, the number that leaves these and the one that enters, NaN for none."""
 
     room: MessageRoom
-    old_y: NDArray[np.float64]
-    new_y: NDArray[np.float64]
+    old_y: Float64s
+    new_y: Float64s
 
 
 class MatchedMessages(NamedTuple):
     """The numbers of each message, and the subscriptions that match it, by the slots of their tallies."""
 
-    change: NDArray[np.int64]
-    old_y: NDArray[np.float64]
-    new_y: NDArray[np.float64]
-    offsets: NDArray[np.int64]
-    slots: NDArray[np.int64]
+    change: Int64s
+    old_y: Float64s
+    new_y: Float64s
+    offsets: Int64s
+    slots: Int64s
 
 
 class ChangedTotals(NamedTuple):
     """Answers that changed."""
 
-    change: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    old: NDArray[np.float64]
-    new: NDArray[np.float64]
+    change: Int64s
+    slots: Int64s
+    old: Float64s
+    new: Float64s
 
 
 @kernel
@@ -95,7 +95,7 @@ def _write(
 
 
 @helper
-def _value(rows: NDArray[np.int64], row: int, bottom: int, total: int) -> float:
+def _value(rows: Int64s, row: int, bottom: int, total: int) -> float:
     """Return the answer of a tally: the count, or the sum or mean of at least one number, else NaN."""
     count = rows[row, COUNT]
     if total == Total.COUNT:
@@ -107,7 +107,7 @@ def _value(rows: NDArray[np.int64], row: int, bottom: int, total: int) -> float:
 
 
 @kernel
-def values_of(rows: NDArray[np.int64], bottom: int, total: int, values: NDArray[np.float64]) -> None:
+def values_of(rows: Int64s, bottom: int, total: int, values: Float64s) -> None:
     """Write the answer of each tally."""
     for i in range(rows.shape[0]):
         values[i] = _value(rows, i, bottom, total)
@@ -115,12 +115,7 @@ def values_of(rows: NDArray[np.int64], bottom: int, total: int, values: NDArray[
 
 @kernel
 def apply_totals(
-    rows: NDArray[np.int64],
-    bottom: int,
-    total: int,
-    matched: MatchedMessages,
-    difference: NDArray[np.int64],
-    out: ChangedTotals,
+    rows: Int64s, bottom: int, total: int, matched: MatchedMessages, difference: Int64s, out: ChangedTotals
 ) -> int:
     """Apply messages to the tallies of the subscriptions that match them, and return how many answers changed.
 
@@ -151,9 +146,7 @@ def apply_totals(
 
 
 @kernel
-def refresh_tallies(
-    points: SortedBlocks, tallies: NDArray[np.int64], sums: NDArray[np.int64], bottom: int
-) -> None:
+def refresh_tallies(points: SortedBlocks, tallies: Int64s, sums: Int64s, bottom: int) -> None:
     """Tally the blocks that changed, and write the tally of all blocks before each entry, and after the last.
 
     `tallies` are by block; the second of each pair is what is summed.
@@ -176,12 +169,7 @@ def refresh_tallies(
 
 @kernel
 def tally_ranges(
-    points: SortedBlocks,
-    sums: NDArray[np.int64],
-    bottom: int,
-    lows: NDArray[np.float64],
-    highs: NDArray[np.float64],
-    found: NDArray[np.int64],
+    points: SortedBlocks, sums: Int64s, bottom: int, lows: Float64s, highs: Float64s, found: Int64s
 ) -> None:
     """Write the tally of the points whose first lies within each range, both ends included."""
     for i in range(lows.shape[0]):
@@ -193,13 +181,7 @@ def tally_ranges(
 
 @helper
 def _add_below(
-    points: SortedBlocks,
-    sums: NDArray[np.int64],
-    bottom: int,
-    end: int,
-    found: NDArray[np.int64],
-    row: int,
-    sign: int,
+    points: SortedBlocks, sums: Int64s, bottom: int, end: int, found: Int64s, row: int, sign: int
 ) -> None:
     """Add the tally of all points before a place to a row, or if `sign` is -1 take it away."""
     entry, places = end // BLOCK, end % BLOCK

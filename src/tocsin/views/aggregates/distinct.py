@@ -13,11 +13,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from msgspec.structs import astuple
-from numpy.typing import NDArray
 
 from tocsin.language.semantics import value_of
 from tocsin.matching import IdArray, Matches
 from tocsin.model.values import Value, kind_of
+from tocsin.structures.array_types import Bools
 from tocsin.structures.growth import bytes_of, roomier
 from tocsin.structures.sorted_blocks import new_sorted_blocks, of_pairs, with_changes, with_room
 from tocsin.views._kernels.distinct import MOST, Differences, Held, codes_within, reformulate_distinct
@@ -42,7 +42,7 @@ class DistinctReformulator(base.Reformulator):
     def __init__(self) -> None:
         self._by_code = new_sorted_blocks()  # (code, x)
         self._by_x = new_sorted_blocks()  # (x, code)
-        self._seen: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._seen: Bools = np.zeros(0, dtype=np.bool_)
 
     def load(self, x: Floats, y: Floats) -> None:
         """Replace all points; none is NaN."""

@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import astuple
-from numpy.typing import NDArray
 
 from tocsin.language.semantics import value_of
 from tocsin.matching import IdArray, Matches
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.growth import bytes_of, roomier
 from tocsin.structures.sorted_blocks import new_sorted_blocks, of_pairs, with_changes
 from tocsin.structures.tallies import Window, placed, window_of
@@ -58,8 +58,8 @@ class TotalReformulator(base.Reformulator):
     def _forget(self) -> None:
         self._points = new_sorted_blocks()
         self._window = _NO_WINDOW
-        self._tallies: NDArray[np.int64] = np.zeros((0, 1), dtype=np.int64)  # by block
-        self._sums: NDArray[np.int64] = np.zeros((1, 1), dtype=np.int64)  # of all blocks before an entry
+        self._tallies: Int64s = np.zeros((0, 1), dtype=np.int64)  # by block
+        self._sums: Int64s = np.zeros((1, 1), dtype=np.int64)  # of all blocks before an entry
         self._is_current = False
 
     def load(self, x: Floats, y: Floats) -> None:
@@ -130,7 +130,7 @@ class TotalAnswers(base.Answers):
     def __init__(self, total: Total) -> None:
         self._total = int(total)
         self._window = _NO_WINDOW
-        self._rows: NDArray[np.int64] = np.zeros((0, 1), dtype=np.int64)
+        self._rows: Int64s = np.zeros((0, 1), dtype=np.int64)
 
     def begin(self, slots: IdArray, present: base.Present) -> None:
         """Add subscriptions with the tallies of their ranges."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.structures import free_lists
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, kernel
 from tocsin.structures.point_index.state import NONE, Link, Scratch, State, Top
@@ -22,7 +22,7 @@ def _clear(state: State, node: int, parent: int) -> None:
 
 
 @kernel
-def new_roots(state: State, roots: NDArray[np.int64]) -> None:
+def new_roots(state: State, roots: Int64s) -> None:
     """Write the roots of new trees; there must be room for as many nodes."""
     for i in range(roots.shape[0]):
         root = free_lists.take(state.links[:, Link.PARENT], state.tops, Top.FREE_ROOT, Top.NODE)
@@ -31,7 +31,7 @@ def new_roots(state: State, roots: NDArray[np.int64]) -> None:
 
 
 @kernel
-def give_roots(state: State, roots: NDArray[np.int64]) -> None:
+def give_roots(state: State, roots: Int64s) -> None:
     """Give back the roots of trees without points."""
     for i in range(roots.shape[0]):
         free_lists.give(state.links[:, Link.PARENT], state.tops, Top.FREE_ROOT, roots[i])

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel
 from tocsin.structures.point_index.state import Link, Rectangles, State
 
 
 @kernel
 def find(
-    state: State,
-    rectangles: Rectangles,
-    start: int,
-    stack: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    found: NDArray[np.int64],
+    state: State, rectangles: Rectangles, start: int, stack: Int64s, offsets: Int64s, found: Int64s
 ) -> tuple[int, int]:
     """Write the ids in rectangles from `start` on; those of rectangle i are `found[offsets[i]:offsets[i + 1]]`.
 
@@ -58,9 +53,7 @@ def find(
 
 
 @kernel
-def count(
-    state: State, rectangles: Rectangles, most: int, stack: NDArray[np.int64], counts: NDArray[np.int64]
-) -> None:
+def count(state: State, rectangles: Rectangles, most: int, stack: Int64s, counts: Int64s) -> None:
     """Write the number of points in each rectangle; counting stops at `most` or more."""
     for q in range(rectangles.roots.shape[0]):
         total, left = np.int64(0), np.int64(1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Float64s, Int32s
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel
 from tocsin.structures.point_index._kernels.allocation import (
@@ -86,7 +86,7 @@ def _gather(state: State, node: int, scratch: Scratch, count: int) -> int:
 
 
 @helper
-def _enclose(scratch: Scratch, begin: int, end: int, box: NDArray[np.float64]) -> None:
+def _enclose(scratch: Scratch, begin: int, end: int, box: Float64s) -> None:
     low1, high1, low2, high2 = np.inf, -np.inf, np.inf, -np.inf
     for i in range(begin, end):
         low1 = min(low1, scratch.x1[i])
@@ -110,14 +110,7 @@ def _write_leaf(state: State, node: int, scratch: Scratch, begin: int, count: in
 
 
 @helper
-def _select(
-    keys: NDArray[np.float64],
-    others: NDArray[np.float64],
-    ids: NDArray[np.int32],
-    begin: int,
-    end: int,
-    middle: int,
-) -> None:
+def _select(keys: Float64s, others: Float64s, ids: Int32s, begin: int, end: int, middle: int) -> None:
     """Partition points so that no key before `middle` is greater, and none behind it less, than the key there.
 
     Hoare's selection, with the median of three keys, two of them at random places, so that no order of the points is

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Float64s, Int64s
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, kernel
 from tocsin.structures.point_index._kernels.allocation import copy_points, give_block, give_pair, take_block
@@ -18,12 +18,7 @@ _SHARE: Final = 0.7  # of a node's points that one child may have
 
 @kernel
 def insert(
-    state: State,
-    roots: NDArray[np.int64],
-    ids: NDArray[np.int64],
-    x1: NDArray[np.float64],
-    x2: NDArray[np.float64],
-    start: int,
+    state: State, roots: Int64s, ids: Int64s, x1: Float64s, x2: Float64s, start: int
 ) -> tuple[int, int]:
     """Insert points from `start` on, each into its root's tree; no id is in the index.
 
@@ -62,7 +57,7 @@ def insert(
 
 
 @helper
-def _widen(box: NDArray[np.float64], x1: float, x2: float, is_first: bool) -> None:
+def _widen(box: Float64s, x1: float, x2: float, is_first: bool) -> None:
     if is_first:
         box[0], box[1], box[2], box[3] = x1, x1, x2, x2
     else:
@@ -93,7 +88,7 @@ def _put(state: State, node: int, id_: int, x1: float, x2: float) -> None:
 
 
 @kernel
-def remove(state: State, ids: NDArray[np.int64], start: int) -> tuple[int, int]:
+def remove(state: State, ids: Int64s, start: int) -> tuple[int, int]:
     """Remove the points of ids from `start` on; unknown ids are skipped.
 
     Return the number done and a node that must be rebuilt before the next, because it is out of balance; NONE if there
