@@ -103,20 +103,12 @@ def parser_of(benchmark: Benchmark[Any]) -> ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--scale", choices=benchmark.scales, default="small", help=benchmark.sizes)
-    parser.add_argument(
-        "--experiment",
-        action="append",
-        metavar="NAME",
-        help="only this experiment; may be given several times",
-    )
+    several = "only this experiment; may be given several times"
+    parser.add_argument("--experiment", action="append", metavar="NAME", help=several)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements to this file")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the figures into this folder")
-    parser.add_argument(
-        "--recorded",
-        type=Path,
-        metavar="FILE",
-        help="show and draw the measurements of this file, and run nothing",
-    )
+    shown = "show and draw the measurements of this file, and run nothing"
+    parser.add_argument("--recorded", type=Path, metavar="FILE", help=shown)
     for option in benchmark.options:
         flag = f"--{option.name}"
         if option.flag:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Mapping, Sequence
 from math import inf, isqrt
-from typing import Final
+from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from benchmarks.amkh.session import AmkhSession, Found
-from benchmarks.amkh.workload import FIGURE_1, Parameters
+from benchmarks.amkh.workload import FIGURE_1, Parameters, Workload
+from benchmarks.runner.agreement import Agreement, summary
 from benchmarks.runner.benchmark import MATCHERS, Benchmark, Experiment
 from benchmarks.runner.plots import Panel, Plot, lines
-from benchmarks.runner.scale import scales
-from benchmarks.runner.subject import Contender
+from benchmarks.runner.session import MatcherSession, scales
+from benchmarks.runner.subject import Contender, Subject
 from benchmarks.runner.tables import show_by_place
+from tocsin.matching.amkh.matcher import Amkh
+from tocsin.matching.encoding.codes import Keys
 
 SCALES: Final = scales(
     # subscriptions (N) of figure 1, and where times are compared
@@ -35,29 +39,72 @@ SCALES: Final = scales(
     batch=(250, 250),  # events
 )
 
-_UNMATCHED, _TIME = "unmatched examined", "matching time"
-_CLAUSES: Final = "clauses on equality-only attributes"
-_SHARE: Final = "% of values that satisfy an inequality"
-_BEST: Final = ("best of these",)
-
-PLOTS: Final[Mapping[str, Plot]] = {
-    "figure-1": lines(Panel("figure 1: *", _UNMATCHED, "x: constants are 6 to x", ""), widest=3),
-    "hashed": lines(
-        Panel("best G: *", _UNMATCHED, _CLAUSES, "", without=_BEST),
-        Panel("best G: *", _TIME, _CLAUSES, "", without=_BEST),
-        widest=2,
-    ),
-    "classes": lines(
-        Panel("best B", _UNMATCHED, _SHARE, "unmatched examined an event", without=_BEST),
-        Panel("best B", _TIME, _SHARE, "time an event", without=_BEST),
-    ),
-    "times": lines(Panel("time", _TIME, "subscriptions", "time an event, figure 1's workload, x = 95")),
-}
-
 AUTOMATIC: Final = "amkh"  # chooses G and B by itself
 BEST: Final = "best of these"
 _AS_PUBLISHED: Final = {"split_weights": False, "ranked_classes": False}
 _FIRST_CLASSES: Final = 2  # B, where G is varied
+
+
+class Found(Struct, frozen=True):
+    """The cost of an event; None where the matcher does not count it."""
+
+    microseconds: float
+    unmatched: float | None
+
+
+class AmkhSession(MatcherSession):
+    """Fills matchers with a workload's subscriptions, and records the cost of its events."""
+
+    paper = ("amkh", "mkh", "dynamic", "opindex")
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._agreement = Agreement()
+
+    def small_workloads(self) -> Sequence[Any]:
+        """Return the workload of figure 1."""
+        return [Workload(FIGURE_1)]
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters that the report names, with the usual sizes."""
+        return {**super().parameters(), "usual": self.scale.usual, "events": self.scale.events}
+
+    def measure(
+        self, contender: Contender, parameters: Parameters, at: float, count: int, *, building: bool = False
+    ) -> Found:
+        """Record the cost of a workload's events with its first `count` subscriptions and, if `building`, of loading them."""
+        gc.collect()
+        label, scale, workload = contender.label, self.scale, Workload(parameters)
+        subject = Subject(contender)
+        loading = subject.load(
+            workload.subscriptions(0, count), lambda text: self.tell(label, f"{text} of {count:,}")
+        )
+        if building:
+            self.record("build time", label, at, loading.seconds, "s")
+            self.record("memory", label, at, loading.bytes / 1e6, "MB")
+        self.tell(label, f"matching, {count:,} subscriptions")
+        for events in workload.events(0, scale.warm_up, batch=scale.batch):
+            subject.match(events)
+        matcher = subject.matcher
+        if isinstance(matcher, Amkh):  # the choice itself is measured, not how soon it is made
+            matcher.review()
+            matcher.forget_examined()
+        found: list[Keys] = []
+        timing = subject.time(
+            workload.events(scale.warm_up, scale.warm_up + scale.events, batch=scale.batch),
+            scale.seconds,
+            lambda matches: found.append(summary(matches)),
+        )
+        self._agreement.check((self.experiment, at), label, found)
+        unmatched = None
+        if isinstance(matcher, Amkh):
+            cost = matcher.examined()
+            unmatched = cost.unmatched / max(cost.events, 1)
+            self.record("unmatched examined", label, at, unmatched, "an event")
+            self.record("buckets probed", label, at, cost.probed / max(cost.events, 1), "an event")
+        self.record("matches", label, at, timing.matches, "an event")
+        self.record("matching time", label, at, timing.total, "µs")
+        return Found(timing.total, unmatched)
 
 
 def figure_1(session: AmkhSession) -> None:
@@ -167,6 +214,24 @@ EXPERIMENTS: Final[Mapping[str, Experiment[AmkhSession]]] = {
     "best G": Experiment("Best G, by clauses on equality-only attributes", "clauses", hashed),
     "best B": Experiment("Best B, by the selectivity of inequalities", "% of values", classes),
     "time": Experiment("Time beside other matchers, figure 1's workload", "subscriptions", times),
+}
+
+_UNMATCHED, _TIME = "unmatched examined", "matching time"
+_CLAUSES: Final = "clauses on equality-only attributes"
+_SHARE: Final = "% of values that satisfy an inequality"
+
+PLOTS: Final[Mapping[str, Plot]] = {
+    "figure-1": lines(Panel("figure 1: *", _UNMATCHED, "x: constants are 6 to x", ""), widest=3),
+    "hashed": lines(
+        Panel("best G: *", _UNMATCHED, _CLAUSES, "", without=(BEST,)),
+        Panel("best G: *", _TIME, _CLAUSES, "", without=(BEST,)),
+        widest=2,
+    ),
+    "classes": lines(
+        Panel("best B", _UNMATCHED, _SHARE, "unmatched examined an event", without=(BEST,)),
+        Panel("best B", _TIME, _SHARE, "time an event", without=(BEST,)),
+    ),
+    "times": lines(Panel("time", _TIME, "subscriptions", "time an event, figure 1's workload, x = 95")),
 }
 
 BENCHMARK: Final = Benchmark(

@@ -11,14 +11,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from benchmarks.cayuga.session import ALL, KINDS, VARIED, CayugaSession, feed_input, technical_input
-from benchmarks.cayuga.subject import Subject
+from benchmarks.cayuga.session import ALL, KINDS, VARIED, CayugaSession, Subject, feed_input, technical_input
 from benchmarks.cayuga.ticks import ticks
 from benchmarks.cayuga.workloads import feeds
 from benchmarks.cayuga.workloads.technical import TABLE_3, Kind, Parameters
 from benchmarks.runner.benchmark import Benchmark, Experiment, Option, sweep
 from benchmarks.runner.plots import Panel, Plot, lines, ranked_bars
-from benchmarks.runner.scale import scales
+from benchmarks.runner.session import scales
 from benchmarks.runner.tables import show_by_place
 from benchmarks.workloads.tabular import FilledTemplate
 from tocsin.engine import Engine
@@ -47,28 +46,6 @@ SCALES: Final = scales(
     batch=(1_000, 1_000),  # events
     repeats=(1, 3),  # of the queries over stocks, of which the median counts
 )
-
-_RATE: Final = "throughput"
-
-PLOTS: Final[Mapping[str, Plot]] = {
-    "figure-6": lines(
-        Panel("subscriptions", _RATE, "subscriptions", "figure 6a: events a second"),
-        Panel("skew", _RATE, "zipf1", "figure 6b: by skew"),
-        Panel("selectivity", _RATE, "selectivity", "figure 6c: by selectivity"),
-    ),
-    "nodes": lines(
-        Panel("subscriptions", "nodes", "subscriptions", "nodes after merging"),
-        Panel("subscriptions", "active nodes", "subscriptions", "nodes with instances"),
-        Panel("subscriptions", "visited nodes", "subscriptions", "nodes visited an event"),
-    ),
-    "figure-7": lines(Panel("optimisation", _RATE, "subscriptions", "figure 7: events a second")),
-    "figure-8": lines(Panel("rss", _RATE, "subscriptions", "figure 8: events a second")),
-    "loading": lines(
-        Panel("subscriptions", "loading", "subscriptions", "subscriptions loaded a second"),
-        Panel("subscriptions", "memory", "subscriptions", "bytes per subscription"),
-    ),
-    "ticks": ranked_bars("ticks", _RATE, "S3 and S4: prices a second, one core"),
-}
 
 _WITHOUT: Final[Kind] = "Filter"  # where parts are switched off
 
@@ -151,6 +128,28 @@ EXPERIMENTS: Final[Mapping[str, Experiment[CayugaSession]]] = {
     "rss": Experiment("Figure 8: feeds", "subscriptions", sweep("feed", _feed)),
     "loading": Experiment("Loading LinearStat", "subscriptions", _loading),
     "ticks": Experiment("S3 and S4 over prices of stocks", "prices", ticks),
+}
+
+_RATE: Final = "throughput"
+
+PLOTS: Final[Mapping[str, Plot]] = {
+    "figure-6": lines(
+        Panel("subscriptions", _RATE, "subscriptions", "figure 6a: events a second"),
+        Panel("skew", _RATE, "zipf1", "figure 6b: by skew"),
+        Panel("selectivity", _RATE, "selectivity", "figure 6c: by selectivity"),
+    ),
+    "nodes": lines(
+        Panel("subscriptions", "nodes", "subscriptions", "nodes after merging"),
+        Panel("subscriptions", "active nodes", "subscriptions", "nodes with instances"),
+        Panel("subscriptions", "visited nodes", "subscriptions", "nodes visited an event"),
+    ),
+    "figure-7": lines(Panel("optimisation", _RATE, "subscriptions", "figure 7: events a second")),
+    "figure-8": lines(Panel("rss", _RATE, "subscriptions", "figure 8: events a second")),
+    "loading": lines(
+        Panel("subscriptions", "loading", "subscriptions", "subscriptions loaded a second"),
+        Panel("subscriptions", "memory", "subscriptions", "bytes per subscription"),
+    ),
+    "ticks": ranked_bars("ticks", _RATE, "S3 and S4: prices a second, one core"),
 }
 
 BENCHMARK: Final = Benchmark(

@@ -14,8 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from benchmarks.cayuga.session import ALL, CayugaSession
-from benchmarks.cayuga.subject import Subject
+from benchmarks.cayuga.session import ALL, CayugaSession, Subject
 from benchmarks.cayuga.workloads.stocks import DAYS, RISE, S3, S4, STREAM, TIME
 from tocsin.engine import Engine
 from tocsin.language import parse

@@ -11,8 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from benchmarks.runner.benchmark import Benchmark, Experiment, Option
-from benchmarks.runner.scale import scales
-from benchmarks.runner.session import Progress, Session, silent
+from benchmarks.runner.session import Progress, Session, scales, silent
 from benchmarks.runner.tables import show_runs
 from tocsin.language import Template, parse, to_dnf, to_text
 from tocsin.matching import ConjunctionBatch
@@ -29,12 +28,7 @@ class LanguageSession(Session):
     """Times pieces of work on texts and on templates' rows."""
 
     def __init__(
-        self,
-        scale: Any,
-        *,
-        filters: int | None = None,
-        rows: int | None = None,
-        progress: Progress = silent,
+        self, scale: Any, *, filters: int | None = None, rows: int | None = None, progress: Progress = silent
     ) -> None:
         scale = replace(scale, filters=filters or scale.filters, rows=rows or scale.rows)
         super().__init__(scale, progress)

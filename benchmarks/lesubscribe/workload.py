@@ -132,9 +132,8 @@ class Workload(NumberedWorkload):
         if p.pairs == p.names:
             attributes[:, p.fixed_pairs :] = p.fixed_pairs + np.arange(others)
         else:
-            attributes[:, p.fixed_pairs :] = p.fixed_pairs + _distinct(
-                random, count, p.pairs - p.fixed_pairs, others
-            )
+            free = _distinct(random, count, p.pairs - p.fixed_pairs, others)
+            attributes[:, p.fixed_pairs :] = p.fixed_pairs + free
         values = random.integers(p.event_lowest, p.event_highest + 1, attributes.shape, dtype=np.int32)
         if p.event_fixed_values is not None:
             few = random.integers(

@@ -184,9 +184,8 @@ class OpIndexSession(MatcherSession):
         if count > scale.tried:
             gc.collect()  # the memory of matchers before it is needed
         subject = Subject(contender)
-        loading = subject.load(
-            given.subscriptions(0, count), lambda text: self.tell(label, f"{text} of {count:,}")
-        )
+        drawn = given.subscriptions(0, count)
+        loading = subject.load(drawn, lambda text: self.tell(label, f"{text} of {count:,}"))
         if at is not None and not any(isinstance(kind, int) for kind in given.events):
             self._record_loading(label, at, loading)
         seconds = loading.seconds
@@ -194,9 +193,8 @@ class OpIndexSession(MatcherSession):
             self.tell(label, f"matching {kind}".rstrip())
             begun = time.perf_counter()
             first = min(scale.warm_up, scale.batch) if at is None else scale.warm_up
-            taken = [
-                subject.match(events).seconds / scale.batch for events in draw(0, first, batch=scale.batch)
-            ]
+            batches = draw(0, first, batch=scale.batch)
+            taken = [subject.match(events).seconds / scale.batch for events in batches]
             if at is not None:
                 self._record_matching(subject, draw, kind, kind if isinstance(kind, int) else at)
                 seconds += time.perf_counter() - begun

@@ -77,9 +77,8 @@ class Benchmark(Struct, Generic[SessionType], frozen=True, kw_only=True):
         """
         unknown = [name for name in experiments if name not in self.experiments]
         if unknown:
-            raise TocsinError(
-                f"there is no experiment `{unknown[0]}`; there are: {', '.join(self.experiments)}"
-            )
+            known = ", ".join(self.experiments)
+            raise TocsinError(f"there is no experiment `{unknown[0]}`; there are: {known}")
         chosen = {name: self.experiments[name] for name in experiments or self.experiments}
         with closing(self.session(scale or self.scales["small"], progress=progress, **options)) as session:
             session.begin(STARTING)

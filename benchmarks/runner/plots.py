@@ -252,11 +252,8 @@ def grouped_bars(*panels: Bars) -> Plot:
             groups = list(dict.fromkeys(group for _, group in cells))
             labels = _in_order(dict.fromkeys(label for label, _ in cells))
             for number, label in enumerate(labels):
-                bars = {
-                    place: cells[label, group]
-                    for place, group in enumerate(groups)
-                    if (label, group) in cells
-                }
+                mine = {place: cells.get((label, group)) for place, group in enumerate(groups)}
+                bars = {place: one for place, one in mine.items() if one is not None}
                 shift = (number - (len(labels) - 1) / 2) * 0.8 / len(labels)
                 colour = COLOURS.get(label, PALETTE[number % len(PALETTE)])
                 _draw_bars(axes, bars, shift, 0.74 / len(labels), colour=colour, label=label)

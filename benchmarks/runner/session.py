@@ -9,12 +9,16 @@ from statistics import median
 from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
+from msgspec import defstruct
 
 from benchmarks.runner.report import Measurement
-from benchmarks.runner.scale import PAPER
 from benchmarks.runner.subject import Contender, Subject
 from tocsin.matching import create_matcher, registered_matchers
 from tocsin.model.errors import TocsinError
+
+SMALL: Final = "small"
+PAPER: Final = "paper"
+"""The scale that targets are set for."""
 
 DataFiles: TypeAlias = Mapping[str, Path | None]
 
@@ -25,6 +29,13 @@ Targets: TypeAlias = Mapping[tuple[str, str, str, float | str], float]
 
 STARTING: Final = "starting"
 """The experiment before all others, in which everything is compiled."""
+
+
+def scales(**sizes: tuple[Any, Any]) -> dict[str, Any]:
+    """Return the scales `small` and `paper`: structs of the named sizes, which are given for both in this order."""
+    kind: Any = defstruct("Scale", [("name", str), *((field, Any) for field in sizes)], frozen=True)
+    columns = zip(*sizes.values(), strict=True)
+    return {name: kind(name, *values) for name, values in zip((SMALL, PAPER), columns, strict=True)}
 
 
 def silent(_: str) -> None:
@@ -152,10 +163,8 @@ def find_data(
 
     Raise `TocsinError` for files that do not exist, with advice.
     """
-    files = {
-        name: given.get(name) or (folder / file if folder is not None and file else None)
-        for name, file in usual.items()
-    }
+    there = {name: folder / file for name, file in usual.items() if folder is not None and file}
+    files = {name: given.get(name) or there.get(name) for name in usual}
     missing = [str(path) for path in files.values() if path is not None and not path.exists()]
     if missing:
         raise TocsinError(f"there is no {' and no '.join(missing)}; {advice}")

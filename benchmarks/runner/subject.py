@@ -15,15 +15,8 @@ from tocsin.matching import EventBatch, IdArray, Matcher, Matches, create_matche
 from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
 from tocsin.matching.encoding.events import encode_events
 from tocsin.model.errors import MatcherError
+from tocsin.replay import numbered
 from tocsin.replay.memory import give_back, resident_mb
-from tocsin.replay.numbered import (
-    EncodingMatcher,
-    Events,
-    Subscriptions,
-    add_encoded_to,
-    encoded_for,
-    prepared_for,
-)
 
 Batch = TypeVar("Batch")
 Prepared = TypeVar("Prepared")
@@ -129,22 +122,22 @@ class Subject:
             warm_up()
 
     def load(
-        self, batches: Iterable[Subscriptions], progress: Callable[[str], None] = lambda _: None
+        self, batches: Iterable[numbered.Subscriptions], progress: Callable[[str], None] = lambda _: None
     ) -> Loading:
         """Add subscriptions and return the cost."""
         return measure_loading(
             batches,
             prepare=self._encoded,
-            add=lambda batch, encoded: add_encoded_to(self.matcher, batch, encoded),
+            add=lambda batch, encoded: numbered.add_encoded_to(self.matcher, batch, encoded),
             count=lambda batch: len(np.unique(batch.ids)),  # several conjunctions may be of one subscription
             held=lambda: self.matcher.stats().bytes,
             progress=progress,
         )
 
-    def add(self, batch: Subscriptions) -> float:
+    def add(self, batch: numbered.Subscriptions) -> float:
         """Add subscriptions; return the seconds."""
         start = time.perf_counter()
-        add_encoded_to(self.matcher, batch, self._encoded(batch))
+        numbered.add_encoded_to(self.matcher, batch, self._encoded(batch))
         return time.perf_counter() - start
 
     def remove(self, ids: IdArray) -> float:
@@ -153,9 +146,9 @@ class Subject:
         self.matcher.remove(ids)
         return time.perf_counter() - start
 
-    def match(self, events: Events) -> Matched:
+    def match(self, events: numbered.Events) -> Matched:
         """Match encoded events, and time only that."""
-        batch = prepared_for(self.matcher, events)
+        batch = numbered.prepared_for(self.matcher, events)
         start = time.perf_counter()
         matches = self.matcher.match(batch)
         seconds = time.perf_counter() - start
@@ -172,7 +165,7 @@ class Subject:
 
     def time(
         self,
-        batches: Iterable[Events],
+        batches: Iterable[numbered.Events],
         budget: float = float("inf"),
         on_matches: Callable[[Matches], None] = lambda _: None,
     ) -> Timing:
@@ -195,7 +188,7 @@ class Subject:
         each = None if checks is None or checked is None else (checks - checked) / count
         return Timing(median(totals) * 1e6, median(firsts) * 1e6 if firsts else None, each, found / count)
 
-    def time_dicts(self, batches: Iterable[Events]) -> float:
+    def time_dicts(self, batches: Iterable[numbered.Events]) -> float:
         """Return the seconds of an event from a dict to its matches: the median of the batches."""
 
         def match(batch: EventBatch) -> None:
@@ -204,21 +197,21 @@ class Subject:
 
         return median(_seconds_each(batches, match))
 
-    def time_encoding(self, batches: Iterable[Events]) -> float | None:
+    def time_encoding(self, batches: Iterable[numbered.Events]) -> float | None:
         """Return the seconds of encoding an event from a dict; None if the matcher takes events as dicts."""
-        if not isinstance(self.matcher, EncodingMatcher):
+        if not isinstance(self.matcher, numbered.EncodingMatcher):
             return None
         vocabulary = self.matcher.vocabulary
         return median(_seconds_each(batches, lambda batch: encode_events(batch, vocabulary)))
 
-    def _encoded(self, batch: Subscriptions) -> EncodedConjunctions | EncodedClauses | None:
+    def _encoded(self, batch: numbered.Subscriptions) -> EncodedConjunctions | EncodedClauses | None:
         """Return subscriptions as arrays, or None if the matcher takes predicates."""
-        if isinstance(batch, PooledSubscriptions) and isinstance(self.matcher, EncodingMatcher):
+        if isinstance(batch, PooledSubscriptions) and isinstance(self.matcher, numbered.EncodingMatcher):
             # The next batch has the same predicates, so their codes are kept.
             if self._pooled is None or self._pooled.pool is not batch.pool:
                 self._pooled = PoolEncoding(batch.pool, self.matcher.vocabulary)
             return self._pooled.encode(batch)
-        return encoded_for(self.matcher, batch)
+        return numbered.encoded_for(self.matcher, batch)
 
     def _first_phase(self, batch: EventBatch) -> float | None:  # noqa: ARG002 - most matchers have no phases
         """Return the seconds of the first phase alone, or None if the matcher has no phases."""
@@ -230,7 +223,9 @@ class Subject:
         return None if each is None else each * self._seen
 
 
-def _seconds_each(batches: Iterable[Events], work: Callable[[EventBatch], object]) -> Iterator[float]:
+def _seconds_each(
+    batches: Iterable[numbered.Events], work: Callable[[EventBatch], object]
+) -> Iterator[float]:
     """Return, per batch, the seconds that some work on dicts takes for an event."""
     for events in batches:
         rows = events.to_dicts()

@@ -103,9 +103,8 @@ def show_runs(report: Report, experiments: Mapping[str, Experiment[Any]]) -> Non
         console.print(table)
         for one in found:
             if "plan" in one.details:
-                console.print(
-                    f"\n{one.name}:\n{one.details['plan']}", highlight=False, markup=False, soft_wrap=True
-                )
+                text = f"\n{one.name}:\n{one.details['plan']}"
+                console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def show_targets(report: Report) -> None:

@@ -13,7 +13,7 @@ from benchmarks.lesubscribe.workload import WORKLOADS, Workload
 from benchmarks.runner.benchmark import Benchmark, Experiment
 from benchmarks.runner.plots import PALETTE, Bars, Plot, grouped_bars, plain, ranked_bars, with_legend
 from benchmarks.runner.report import Measurement, of_experiment
-from benchmarks.runner.scale import scales
+from benchmarks.runner.session import scales
 from benchmarks.runner.tables import show_runs
 from benchmarks.spark.costs import costs
 from benchmarks.spark.inputs import filled
@@ -132,9 +132,8 @@ def changes(session: SparkBenchSession) -> None:
     """Change the subscriptions of a running stream, and see when that takes effect."""
     scale = session.scale
     session.tell("filling the index")
-    index = filled(
-        session.folder / "changing", templates(Workload(scale.workload).subscriptions(0, scale.changing))
-    )
+    held = templates(Workload(scale.workload).subscriptions(0, scale.changing))
+    index = filled(session.folder / "changing", held)
     session.tell("running a stream")
     found = session.two.ask(
         "changed",

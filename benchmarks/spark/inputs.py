@@ -65,9 +65,8 @@ class Inputs:
     def index(self, shards: int = 1) -> FilledIndex:
         """Return an index of all subscriptions."""
         if shards not in self._indexes:
-            self._indexes[shards] = filled(
-                self._folder / f"index-{shards}", self.subscriptions, shards=shards
-            )
+            place = self._folder / f"index-{shards}"
+            self._indexes[shards] = filled(place, self.subscriptions, shards=shards)
         return self._indexes[shards]
 
 

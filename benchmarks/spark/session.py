@@ -8,8 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final
 
-from benchmarks.runner.scale import PAPER
-from benchmarks.runner.session import Progress, Session, Targets, silent
+from benchmarks.runner.session import PAPER, Progress, Session, Targets, silent
 from benchmarks.spark.inputs import Inputs
 from benchmarks.spark.process import SparkProcess, require_spark
 

@@ -96,10 +96,8 @@ def _spread(
     held, is_null = np.zeros(shape, dtype=np.int32), np.ones(shape, dtype=np.bool_)
     held[rows, attributes] = values
     is_null[rows, attributes] = False
-    return {
-        name: pa.array(held[:, place], mask=is_null[:, place])
-        for place, name in enumerate(names_of(shape[1]))
-    }
+    names = enumerate(names_of(shape[1]))
+    return {name: pa.array(held[:, place], mask=is_null[:, place]) for place, name in names}
 
 
 def _cells(

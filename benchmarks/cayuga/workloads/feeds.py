@@ -108,10 +108,8 @@ def make_feed(articles: int = ARTICLES, sites: int = SITES, seed: int = 1) -> Fe
         texts = words[random.integers(0, len(words), articles)]
         texts[random.random(articles) >= share] = None
         columns[name] = texts
-    return Feed(
-        pa.table({name: pa.array(column) for name, column in columns.items()}),
-        _by_articles(columns["website"]),
-    )
+    table = pa.table({name: pa.array(column) for name, column in columns.items()})
+    return Feed(table, _by_articles(columns["website"]))
 
 
 def read_feed(path: Path, articles: int = ARTICLES, sites: int = SITES, seed: int = 1) -> Feed:

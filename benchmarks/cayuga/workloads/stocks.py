@@ -58,9 +58,8 @@ def read_prices(path: Path) -> pa.Table:
         with path.open("rb") as raw:
             read = pa.json.read_json(decompressed(raw, path.suffix))
         days = pc.cast(pc.cast(pc.cast(read["date"], pa.date32()), pa.int32()), pa.int64())
-        table = pa.table(
-            {TIME: days, "name": read["symbol"], "price": read["close"], "volume": read["volume"]}
-        )
+        columns = {"name": read["symbol"], "price": read["close"], "volume": read["volume"]}
+        table = pa.table({TIME: days, **columns})
     except (pa.ArrowException, KeyError) as fault:
         raise TocsinError(
             f"{path} holds no prices: JSON lines with date, symbol, close and volume are needed ({fault})"

@@ -14,7 +14,7 @@ from benchmarks.dbnet.network.tasks import DECREASING, DISTRIBUTION, QUANTILES, 
 from benchmarks.runner.benchmark import Benchmark, Experiment, Option
 from benchmarks.runner.plots import COLOURS, Bars, Panel, Plot, grouped_bars, lines, place_label, with_legend
 from benchmarks.runner.report import Measurement, Report, of_experiment
-from benchmarks.runner.scale import scales
+from benchmarks.runner.session import scales
 from benchmarks.runner.tables import number, show_by_matcher, table_of
 from tocsin.dissemination.can.construction import Splitting
 from tocsin.dissemination.query_kinds.joins import JoinQueries
@@ -77,9 +77,8 @@ def _simulated(
 
     def measure(session: NetworkSession) -> None:
         scale = session.scale
-        usual = {
-            name: getattr(scale, name) for name in ("nodes", "physical", "subscriptions", "rows", "events")
-        }
+        fields = ("nodes", "physical", "subscriptions", "rows", "events")
+        usual = {name: getattr(scale, name) for name in fields}
         for at, others in places(scale, session.quotes):
             session.plan(at, Scenario(**{**usual, **others}), strategies, beside)
 
@@ -97,10 +96,8 @@ def _quoted(scale: Any, quotes: Path | None) -> Iterable[tuple[float, dict[str, 
 
 def _kinds(scale: Any, _: Path | None) -> Iterable[tuple[str, dict[str, Any]]]:
     events = {**dict.fromkeys(RANGE_AGGREGATES, scale.few), JoinQueries.kind: scale.paired}
-    return [
-        (kind, {"kind": kind, "subscriptions": scale.compared, "events": count})
-        for kind, count in events.items()
-    ]
+    fixed = {"subscriptions": scale.compared}
+    return [(kind, {"kind": kind, "events": count, **fixed}) for kind, count in events.items()]
 
 
 EXPERIMENTS: Final[Mapping[str, Experiment[NetworkSession]]] = {
@@ -206,11 +203,8 @@ def _shares(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     axes = figure.subplots()
     for one in of_experiment(measurements, "distribution", QUANTILES):
         strategy = str(one.details["matcher"])
-        levels = [
-            (float(level), float(name.removesuffix(" %")))
-            for name, level in one.details.items()
-            if name.endswith(" %")
-        ]
+        quantiles = [name for name in one.details if name.endswith(" %")]
+        levels = [(float(one.details[name]), float(name.removesuffix(" %"))) for name in quantiles]
         traffic, shares = np.array(sorted(levels)).T
         axes.step(traffic, shares, where="post", color=COLOURS.get(strategy), label=strategy)
     axes.set_title("figure 12: % of events with at most so much traffic")

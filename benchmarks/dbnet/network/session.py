@@ -21,14 +21,8 @@ from tocsin.model.errors import TocsinError
 
 FULL: Final = "full"
 CLOSING: Final = "closing table"
-COLUMNS: Final = (
-    "traffic",
-    "highest stress",
-    "state, subscribers",
-    "state, network",
-    "server time",
-    "state, server",
-)
+_STATES: Final = ("state, subscribers", "state, network")
+COLUMNS: Final = ("traffic", "highest stress", *_STATES, "server time", "state, server")
 """The paper calls them traffic, MNS, state (subs), processing and state; it has no column for the network's state."""
 
 _IN_WORDS: Final = {  # by strategy: the paper's words for each column
@@ -109,9 +103,8 @@ class NetworkSession(Session):
                 self._failed.append(f"{one.task.called}: {one.fault}")
                 self._on_failure(one)
             where = {"experiment": one.task.experiment, "matcher": one.task.strategy, "at": one.task.at}
-            self.measurements += [
-                replace(figure, details={**where, **figure.details}) for figure in one.figures
-            ]
+            placed = (replace(figure, details={**where, **figure.details}) for figure in one.figures)
+            self.measurements += placed
         self.measurements += closing_table(self.measurements)
 
     def _try_out(self) -> None:

@@ -182,10 +182,8 @@ class Sqlite(Database):
             connection.execute("create index by_answer on ranges (answer, low, high)")
         else:
             connection.execute("create virtual table spans using rtree_i32 (id, low, high)")
-            spans = [
-                ranges.numbers,
-                *(np.rint(100 * c).astype(np.int64) for c in (ranges.lows, ranges.highs)),
-            ]
+            places = (np.rint(100 * c).astype(np.int64) for c in (ranges.lows, ranges.highs))
+            spans = [ranges.numbers, *places]
             connection.executemany(
                 "insert into spans values (?, ?, ?)", zip(*(c.tolist() for c in spans), strict=True)
             )
@@ -202,10 +200,8 @@ class Sqlite(Database):
         if found:
             connection.executemany("update ranges set answer = ? where id = ?", ((y, n) for n, y in found))
         connection.execute("commit")
-        return (
-            np.array([number for number, _ in found], dtype=np.int64),
-            np.array([answer for _, answer in found], dtype=np.float64),
-        )
+        numbers, answers = zip(*found, strict=True) if found else ((), ())
+        return np.array(numbers, dtype=np.int64), np.array(answers, dtype=np.float64)
 
 
 class DuckDb(Database):

@@ -15,7 +15,7 @@ from benchmarks.dbnet.views.notified import notified
 from benchmarks.dbnet.views.session import ViewSession
 from benchmarks.runner.benchmark import MATCHERS, Benchmark, Experiment, Option
 from benchmarks.runner.plots import Panel, Plot, lines, ranked_bars
-from benchmarks.runner.scale import scales
+from benchmarks.runner.session import scales
 from benchmarks.runner.tables import show_by_place
 
 SCALES: Final = scales(
@@ -40,6 +40,20 @@ SCALES: Final = scales(
     sample=(50, 50),  # for so many subscriptions
 )
 
+EXPERIMENTS: Final[Mapping[str, Experiment[ViewSession]]] = {
+    "reformulate": Experiment("Reformulating updates of min", "rows", server.reformulate),
+    "database-size": Experiment("Figure 6, table 2: number of rows", "rows", server.database_size),
+    "subscriptions": Experiment(
+        "Figure 8, table 3: number of subscriptions", "subscriptions", server.subscriptions
+    ),
+    "notified": Experiment("From updates of min to the notified", "subscriptions", notified),
+    "kinds": Experiment("Kinds of view", "subscriptions", kinds),
+    "matchers": Experiment("Messages of min by matcher", "subscriptions", by_matcher),
+    "databases": Experiment("Beside databases that ask again", "rows", databases),
+    "engine": Experiment("Min through the engine", "subscriptions", engine),
+    "trace": Experiment("Quotes of stocks", "stocks", server.trace),
+}
+
 _OUT: Final = "messages an update"
 
 PLOTS: Final[Mapping[str, Plot]] = {
@@ -59,20 +73,6 @@ PLOTS: Final[Mapping[str, Plot]] = {
     "kinds": ranked_bars("kinds", "updates", "updates a second by the kind of view", own=("",)),
     "matchers": ranked_bars("matchers", "time", "time of a message by matcher"),
     "databases": ranked_bars("databases", "average", "time of an update of Table 1"),
-}
-
-EXPERIMENTS: Final[Mapping[str, Experiment[ViewSession]]] = {
-    "reformulate": Experiment("Reformulating updates of min", "rows", server.reformulate),
-    "database-size": Experiment("Figure 6, table 2: number of rows", "rows", server.database_size),
-    "subscriptions": Experiment(
-        "Figure 8, table 3: number of subscriptions", "subscriptions", server.subscriptions
-    ),
-    "notified": Experiment("From updates of min to the notified", "subscriptions", notified),
-    "kinds": Experiment("Kinds of view", "subscriptions", kinds),
-    "matchers": Experiment("Messages of min by matcher", "subscriptions", by_matcher),
-    "databases": Experiment("Beside databases that ask again", "rows", databases),
-    "engine": Experiment("Min through the engine", "subscriptions", engine),
-    "trace": Experiment("Quotes of stocks", "stocks", server.trace),
 }
 
 BENCHMARK: Final = Benchmark(

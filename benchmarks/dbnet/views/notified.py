@@ -61,9 +61,7 @@ def _at_most_one(session: ViewSession, family: RangeFamily, rows: int) -> Update
         if not noisy.any():
             return updates
         updates = updates.of_rows(~noisy)
-    raise TocsinError(
-        f"after {_PASSES} times of leaving out rows, updates still notify several subscriptions"
-    )
+    raise TocsinError(f"after {_PASSES} passes of leaving out rows, updates still notify several")
 
 
 def _undo(family: RangeFamily, updates: Updates, batch: int) -> None:

@@ -217,11 +217,8 @@ def check_answers(
     """Raise `MatcherError` if some subscriptions' answers differ from the recomputed ones; `whose` names who answers."""
     if wrong := first_difference(answer, {number: now.answer(number) for number in numbers.tolist()}):
         number, found, meant = wrong
-        told = (
-            f"{whose} answers {found} to subscription {number}"
-            if whose
-            else f"subscription {number} has {found}"
-        )
+        of = f"subscription {number}"
+        told = f"{whose} answers {found} to {of}" if whose else f"{of} has {found}"
         raise MatcherError(f"{told}, and recomputing gives {meant}")
 
 

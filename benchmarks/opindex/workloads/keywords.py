@@ -92,9 +92,7 @@ def files_at(path: Path) -> list[Path]:
     if path.is_dir():
         found = sorted(file for file in path.iterdir() if file.name.endswith(_SUFFIXES))
         if not found:
-            raise TocsinError(
-                f"the folder {path} has no JSON lines; it should have files like events.jsonl.gz"
-            )
+            raise TocsinError(f"the folder {path} has no JSON lines; it should have files like a.jsonl.gz")
         return found
     if not is_readable(path):
         raise TocsinError(f"there is no file or folder {path}")
@@ -204,6 +202,5 @@ class KeywordWorkload(NumberedWorkload):
         offsets = np.zeros(count + 1, dtype=np.int64)
         np.cumsum([len(row) for row in words], out=offsets[1:])
         values = np.concatenate(often)
-        return Ragged(
-            offsets, (np.concatenate(words), values if self.parameters.intervals else np.ones_like(values))
-        )
+        shown = values if self.parameters.intervals else np.ones_like(values)
+        return Ragged(offsets, (np.concatenate(words), shown))

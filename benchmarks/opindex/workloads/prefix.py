@@ -89,9 +89,8 @@ class PrefixWorkload(PooledWorkload):
             (f"s{attribute}", self.words[value]) if text else (f"a{attribute}", value + 1)
             for text, attribute, value in zip(is_text, attributes, values, strict=True)
         ]
-        made: list[dict[str, Value]] = [
-            dict(pairs[begin:end]) for begin, end in pairwise(rows.offsets.tolist())
-        ]
+        bounds = pairwise(rows.offsets.tolist())
+        made: list[dict[str, Value]] = [dict(pairs[begin:end]) for begin, end in bounds]
         return RecordEvents(made)
 
     @cached_property

@@ -291,9 +291,8 @@ class ProductWorkload(PooledWorkload):
         kind, low, high = code >> 2 * _BITS, code >> _BITS & mask, code & mask
         values = [low, high] if kind == _BETWEEN else self._members(low) if kind == _IN else [low]
         subject = Attribute(self.catalogue.names[self.catalogue.owners[low]])
-        return Predicate(
-            subject, _OPERATORS[kind], tuple(literal(self.catalogue.values[value]) for value in values)
-        )
+        constants = tuple(literal(self.catalogue.values[value]) for value in values)
+        return Predicate(subject, _OPERATORS[kind], constants)
 
     def _members(self, value: int) -> list[int]:
         ranks, places, ends, sizes = self._sets

@@ -51,7 +51,7 @@ def apply(
     engine = Engine(matcher="oracle", clock=EventClock())  # nothing is matched, so no index is needed
     if to.is_file():
         _declare(engine, _queries(to))
-    if to.is_file() and load_entries(engine, to, complain, Format.JSONL).bad:
+    if to.is_file() and load_entries(engine, to, complain, Format.JSONL):
         raise TocsinError(f"{to} has subscriptions that cannot be read and would be lost; correct them first")
     wanted_set = _read(wanted)
     _declare(engine, (one.query for one in wanted_set))  # the file may be a pipe, which is read once
@@ -63,9 +63,7 @@ def apply(
         raise typer.Exit(1)
     if not yes:
         if not sys.stdin.isatty():
-            raise TocsinError(
-                "standard input is no terminal to confirm at; give --yes to apply the difference"
-            )
+            raise TocsinError("standard input is no terminal to confirm at; give --yes to apply it")
         if not typer.confirm(f"Apply to {to}?"):
             raise typer.Exit(1)
     engine.apply(wanted_set, owner=owner)

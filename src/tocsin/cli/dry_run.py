@@ -8,18 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tocsin.cli import options
-from tocsin.cli.terminal import (
-    FaultLog,
-    counted,
-    flushed,
-    note,
-    notification_text,
-    progress,
-    shortened,
-    warn,
-    watched,
-)
+from tocsin.cli import options, terminal
 
 
 @options.with_option_groups
@@ -38,27 +27,28 @@ def dry_run(
     """
     fired = 0
     console = Console(highlight=False)
-    with FaultLog(faults) as log, progress("events", quiet=quiet) as bar:
+    with terminal.FaultLog(faults) as log, terminal.progress("events", quiet=quiet) as bar:
         engine = replay.engine("oracle", log)  # loading an index does not pay for one subscription
         source = replay.open(events, engine.ticks)
         for warning in engine.subscribe(subscription, id="it").warnings:
-            warn(warning)
-        incoming = watched(source, bar, "testing", source)
+            terminal.warn(warning)
+        incoming = terminal.watched(source, bar, "testing", source)
         size = 1 if source.path is None else 256
         notes = engine.publish_many(incoming, on_error=log, batch_size=size)
-        for one in chain(notes, flushed(engine)):
+        for one in chain(notes, terminal.flushed(engine)):
             fired += 1
             if fired <= limit:
                 events_of = ", ".join(one.event_ids)
-                console.print(
-                    f"{events_of}: {shortened(notification_text(one), 200)}", markup=False, soft_wrap=True
-                )
+                told = terminal.shortened(terminal.notification_text(one), 200)
+                console.print(f"{events_of}: {told}", markup=False, soft_wrap=True)
     examined = engine.stats().published
     if fired > limit:
         console.print(f"… and {fired - limit:,} more")
     share = f" ({fired / examined:.2%})" if examined else ""
-    console.print(f"it would have fired {counted(fired, 'time')} in {counted(examined, 'event')}{share}")
+    console.print(
+        f"it would have fired {terminal.counted(fired, 'time')} in {terminal.counted(examined, 'event')}{share}"
+    )
     if log.count:
-        note(f"{counted(log.count, 'record')} refused or late")
+        terminal.note(f"{terminal.counted(log.count, 'record')} refused or late")
     if not fired:
         raise typer.Exit(1)

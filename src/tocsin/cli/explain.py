@@ -241,18 +241,13 @@ def _instance(instance: Instance) -> str:
         if not name.path.startswith(HIDDEN)
     )
     events = ", ".join(shortened(event.id, _WIDTH) for event in instance.events)
-    return f"since {instance.start}, last at {instance.end}" + "".join(
-        f"; {one}" for one in (events, held) if one
-    )
+    more = "".join(f"; {one}" for one in (events, held) if one)
+    return f"since {instance.start}, last at {instance.end}{more}"
 
 
 def _ended(state: NodeState) -> Iterator[str]:
     for reason, count in state.ended:
         if count:
-            last = state.last
-            at = (
-                f"; the last one at {last[1].id}"
-                if last and last[1] is not None and last[0] is reason
-                else ""
-            )
+            event = state.last[1] if state.last and state.last[0] is reason else None
+            at = "" if event is None else f"; the last one at {event.id}"
             yield f"{count:,} ended: {reason}{at}"

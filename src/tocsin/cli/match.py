@@ -14,19 +14,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from tocsin.cli import options
-from tocsin.cli.subscription_loading import Loaded, load_entries, load_template, load_texts
-from tocsin.cli.terminal import (
-    FaultLog,
-    counted,
-    errors,
-    flushed,
-    note,
-    notification_text,
-    progress,
-    shortened,
-    watched,
-)
+from tocsin.cli import options, terminal
+from tocsin.cli.subscription_loading import load_entries, load_template, load_texts
 from tocsin.engine import Engine
 from tocsin.engine.notifications import first_answer
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
@@ -107,7 +96,7 @@ def match(
     """
     weights = _weights(weight or [], top)
     with ExitStack() as stack:
-        log = stack.enter_context(FaultLog(faults))
+        log = stack.enter_context(terminal.FaultLog(faults))
         engine = replay.engine(matcher, log)
         if load_tables is not None:
             engine.load_tables(load_tables)
@@ -115,14 +104,14 @@ def match(
         _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
         writer = _writer(output, format, live=source.path is None)
         stack.enter_context(writer)
-        bar = stack.enter_context(progress("events", quiet=quiet))
+        bar = stack.enter_context(terminal.progress("events", quiet=quiet))
         # A pipe delivers events one by one, and each is matched before the next one is read.
         batch = 1 if source.path is None else _BATCH
-        incoming = watched(source, bar, "matching", source)
+        incoming = terminal.watched(source, bar, "matching", source)
         notifications = chain(
             _first_answers(engine) if load_tables is not None else (),
             engine.publish_many(incoming, on_error=log, batch_size=batch, top=top, weights=weights),
-            flushed(engine),
+            terminal.flushed(engine),
         )
         count = 0
         for count, notification in enumerate(notifications, 1):  # noqa: B007 - counted
@@ -130,17 +119,17 @@ def match(
         if save_tables is not None:
             engine.save_tables(save_tables)
     stats = engine.stats()
-    if not quiet and errors.is_terminal:
+    if not quiet and terminal.errors.is_terminal:
         refused = stats.refused + source.reader.refused
         late = stats.late + stats.views.late
         left_out = (f", {refused:,} refused" if refused else "") + (f", {late:,} late" if late else "")
-        note(
-            f"{counted(stats.published, 'event')}{left_out}, {counted(len(engine), 'subscription')}, "
-            f"{counted(count, 'notification')}"
+        terminal.note(
+            f"{terminal.counted(stats.published, 'event')}{left_out}, {terminal.counted(len(engine), 'subscription')}, "
+            f"{terminal.counted(count, 'notification')}"
         )
         if source.reader.dropped:
-            names = ", ".join(shortened(name, 40) for name in list(source.reader.dropped)[:5])
-            note(f"{counted(source.reader.dropped.total(), 'array')} left out ({names})")
+            names = ", ".join(terminal.shortened(name, 40) for name in list(source.reader.dropped)[:5])
+            terminal.note(f"{terminal.counted(source.reader.dropped.total(), 'array')} left out ({names})")
     if log.count:
         raise typer.Exit(1)
 
@@ -171,22 +160,20 @@ def _load(
     texts: list[str] | None,
     files: list[Path] | None,
     template: tuple[str | None, Path | None, str | None],
-    log: FaultLog,
-) -> Loaded:
+    log: terminal.FaultLog,
+) -> None:
     text, parameters, id_rule = template
     if (text is None) is not (parameters is None):
         raise TocsinError("--template and --parameters go together: a text, and the rows with its values")
     if not texts and not files and text is None:
         raise TocsinError("nothing is subscribed: give -s TEXT, -f FILE, or --template and --parameters")
     load_texts(engine, texts or [])
-    loaded = Loaded(len(texts or []))
     for file in files or []:
-        loaded += load_entries(engine, file, log)
+        load_entries(engine, file, log)
     if text is not None and parameters is not None:
-        loaded += load_template(engine, text, parameters, id_rule, log)
-    if not loaded.good:
+        load_template(engine, text, parameters, id_rule, log)
+    if not len(engine):
         raise TocsinError("no subscription could be read")
-    return loaded
 
 
 def _writer(
@@ -196,11 +183,8 @@ def _writer(
         if output is not None and output.suffix in (".parquet", ".pq"):
             format = OutputFormat.PARQUET
         else:
-            format = (
-                OutputFormat.TABLE
-                if output is None and sys.stdout is not None and sys.stdout.isatty()
-                else OutputFormat.JSONL
-            )
+            is_terminal = output is None and sys.stdout is not None and sys.stdout.isatty()
+            format = OutputFormat.TABLE if is_terminal else OutputFormat.JSONL
     if output is None and sys.stdout is None:
         raise TocsinError("standard output is closed; name a file: --output FILE")
     if format is OutputFormat.PARQUET:
@@ -225,10 +209,10 @@ class _NotificationTable(AbstractContextManager["_NotificationTable"]):
         if not self._begun:
             self._console.print(f"{'SUBSCRIPTION':<20} {'EVENT':<20} VALUES", style="bold", soft_wrap=True)
             self._begun = True
-        line = Text(f"{shortened(note.subscription, 40):<20} ", style="green")
+        line = Text(f"{terminal.shortened(note.subscription, 40):<20} ", style="green")
         last = note.event_ids[-1] if note.event_ids else "-"
-        line.append(f"{shortened(last, 40):<20} ", style="dim")
-        line.append(notification_text(note), style="default")
+        line.append(f"{terminal.shortened(last, 40):<20} ", style="dim")
+        line.append(terminal.notification_text(note), style="default")
         self._console.print(line, soft_wrap=True)
 
     def __exit__(self, *_: object) -> None:

@@ -126,12 +126,9 @@ class EventOptions(OptionGroup):
         self, source: str, ticks: StreamTicks | None = None, valid_until_field: str | None = None
     ) -> EventFile:
         """Return the events of a file or of standard input; `ticks` says how long each stream's ticks are."""
-        names = EventFields(
-            self.id_field, self.time_field, self.start_field, self.stream_field, valid_until_field
-        )
-        return open_events(
-            source, EventReader(names, stream=self.stream, ticks=ticks), format=self.input_format
-        )
+        fields = (self.id_field, self.time_field, self.start_field, self.stream_field, valid_until_field)
+        reader = EventReader(EventFields(*fields), stream=self.stream, ticks=ticks)
+        return open_events(source, reader, format=self.input_format)
 
 
 @dataclass(frozen=True)
@@ -154,13 +151,8 @@ class ReplayOptions(EventOptions):
                 "--out-of-orderness says by how many ticks events may come out of order"
             )
 
-        engine = Engine(
-            matcher=matcher,
-            clock=EventClock(),
-            lateness=2**62,
-            out_of_orderness=self.out_of_orderness,
-            on_late=late,
-        )
+        order: dict[str, Any] = {"lateness": 2**62, "out_of_orderness": self.out_of_orderness}
+        engine = Engine(matcher=matcher, clock=EventClock(), on_late=late, **order)
         _declare_ticks(engine, self.tick or ())
         _declare_tables(engine, self.table or ())
         return engine
@@ -236,9 +228,8 @@ def matcher_options(given: Iterable[str]) -> dict[str, float | bool | str]:
     for one in given:
         name, equals, text = one.partition("=")
         if not equals or not name.isidentifier():
-            raise TocsinError(
-                f"`{one}` is no option of a matcher; write it as `name=value`, such as `capacity=10`"
-            )
+            form = "`name=value`, such as `capacity=10`"
+            raise TocsinError(f"`{one}` is no option of a matcher; write it as {form}")
         if name in options:
             raise TocsinError(f"the option `{name}` is given twice; give it once")
         options[name] = _value(text)

@@ -146,12 +146,9 @@ def simulate(
     if json is not None and html is not None and json.resolve() == html.resolve():
         raise TocsinError(f"--json and --html are both {json}; name two files")
     names = _strategies(strategy or (), view)
-    parsed = {
-        "splitting": _splitting(network.splitting),
-        "ignorable": _share(workload.ignorable),
-        "trace": is_trace,
-    }
-    scenario = Scenario(kind=view, seed=seed, **{**asdict(network), **asdict(workload), **parsed})
+    parsed = {"splitting": _splitting(network.splitting), "ignorable": _share(workload.ignorable)}
+    given = {**asdict(network), **asdict(workload), **parsed, "trace": is_trace}
+    scenario = Scenario(kind=view, seed=seed, **given)
     with ExitStack() as stack:
         stack.enter_context(_within_memory())
         bar = stack.enter_context(progress("events", quiet=quiet))
@@ -223,9 +220,8 @@ def _strategies(asked: Sequence[str], view: str) -> list[str]:
     from tocsin.views.aggregates.registry import RANGE_AGGREGATES  # noqa: PLC0415
 
     if view not in (*RANGE_AGGREGATES, _JOIN):
-        raise TocsinError(
-            f"--view {view}: there is no such kind; there are: {', '.join((*RANGE_AGGREGATES, _JOIN))}"
-        )
+        known = ", ".join((*RANGE_AGGREGATES, _JOIN))
+        raise TocsinError(f"--view {view}: there is no such kind; there are: {known}")
     for name in asked:
         if view not in (taken := strategy_named(name)).kinds:
             raise TocsinError(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-
-from msgspec import Struct
 
 from tocsin.cli.terminal import warn
 from tocsin.engine import Engine
@@ -25,16 +23,6 @@ from tocsin.views.compilation import compile_view
 from tocsin.views.compiled import CompiledRowView
 
 
-class Loaded(Struct):
-    """The numbers of subscriptions that were loaded and refused."""
-
-    good: int = 0
-    bad: int = 0
-
-    def __add__(self, other: Loaded) -> Loaded:
-        return Loaded(self.good + other.good, self.bad + other.bad)
-
-
 def load_texts(engine: Engine, texts: list[str]) -> None:
     """Subscribe to texts as `s1`, `s2`, …; raise the error of the first faulty one."""
     for number, text in enumerate(texts, 1):
@@ -43,9 +31,9 @@ def load_texts(engine: Engine, texts: list[str]) -> None:
 
 def load_entries(
     engine: Engine, path: Path, report: Callable[[object], None], format: Format | None = None
-) -> Loaded:
-    """Subscribe to the subscriptions of a file; report faulty ones and go on."""
-    loaded = Loaded()
+) -> int:
+    """Subscribe to the subscriptions of a file, report faulty ones and go on; return how many were faulty."""
+    faulty = 0
     for entry in read_subscriptions(path, format):
         try:
             if isinstance(entry, SubscriptionError):
@@ -60,12 +48,11 @@ def load_entries(
                 witness=entry.witness,  # type: ignore[arg-type]
             )
         except TocsinError as error:
-            loaded.bad += 1
+            faulty += 1
             report(_described(error, entry))
             continue
-        loaded.good += 1
         _warn(entry.id, done.warnings)
-    return loaded
+    return faulty
 
 
 def check_entry(entry: Entry | SubscriptionError) -> Checked:
@@ -113,27 +100,17 @@ def _row_condition(view: View, id_: str) -> Condition:
 
 def load_template(
     engine: Engine, template: str, parameters: Path, id_rule: str | None, report: Callable[[object], None]
-) -> Loaded:
+) -> None:
     """Subscribe to a template's rows; `template` is a text, or the name of a file that holds one."""
-    text = template_text(template)
-    rows: list[object] = []
-    lines: list[int] = []
-    bad = 0
-    for line, record in parameter_rows(parameters):
-        if isinstance(record, UnreadableRecord):
-            bad += 1
-            report(f"{parameters}:{line}: {record.reason}")
-        else:
-            rows.append(record)
-            lines.append(line)
-    done = engine.subscribe_many(Template(text), rows, id=id_rule)
+    rows = parameter_rows(parameters, report)
+    lines = list(rows)
+    done = engine.subscribe_many(Template(template_text(template)), list(rows.values()), id=id_rule)
     for error in done.errors:
         place = parameters if error.row is None else f"{parameters}:{lines[error.row]}"
         named = "" if error.parameter is None else f"parameter `:{error.parameter}`: "
         report(f"{place}: {named}{error.reason}")
     if done.never:
         warn(f"{len(done.never):,} rows of {parameters} can never match")
-    return Loaded(len(done.ids), bad + len(done.errors))
 
 
 def template_text(template: str) -> str:
@@ -142,11 +119,17 @@ def template_text(template: str) -> str:
     return file.read_text(encoding="utf-8") if is_readable(file) else template
 
 
-def parameter_rows(path: Path) -> Iterator[tuple[int, object]]:
-    """Return a template's rows with their line numbers."""
+def parameter_rows(path: Path, report: Callable[[object], None]) -> dict[int, object]:
+    """Return a template's rows by their line numbers; report unreadable ones and leave them out."""
     if not is_readable(path):
         raise TemplateError(f"there is no file {path}")
-    yield from raw_records(path, format_of(path))
+    found: dict[int, object] = {}
+    for line, record in raw_records(path, format_of(path)):
+        if isinstance(record, UnreadableRecord):
+            report(f"{path}:{line}: {record.reason}")
+        else:
+            found[line] = record
+    return found
 
 
 def _described(error: TocsinError, entry: Entry | SubscriptionError) -> str:

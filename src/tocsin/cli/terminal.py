@@ -8,17 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Protocol, TypeVar
 
+import rich.progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from tocsin.engine import Engine
@@ -129,15 +120,15 @@ def answer_text(answer: Answer | AnswerItem) -> str:
 
 
 @contextmanager
-def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
+def progress(what: str, *, quiet: bool = False) -> Iterator[rich.progress.Progress]:
     """Show progress on standard error if it is a terminal: a bar, the rate, the time left."""
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
+    bar = rich.progress.Progress(
+        rich.progress.SpinnerColumn(),
+        rich.progress.TextColumn("{task.description}"),
+        rich.progress.BarColumn(),
+        rich.progress.TaskProgressColumn(),
         _Rate(what),
-        TimeRemainingColumn(),
+        rich.progress.TimeRemainingColumn(),
         console=errors,
         transient=True,
         disable=quiet or not errors.is_terminal,
@@ -146,7 +137,9 @@ def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
         yield bar
 
 
-def watched(items: Iterable[Item], bar: Progress, description: str, source: Sized) -> Iterator[Item]:
+def watched(
+    items: Iterable[Item], bar: rich.progress.Progress, description: str, source: Sized
+) -> Iterator[Item]:
     """Return `items`, and show the reading position of `source` while they are taken."""
     task = bar.add_task(description, total=None, count=0)
     count = 0
@@ -158,14 +151,14 @@ def watched(items: Iterable[Item], bar: Progress, description: str, source: Size
     bar.update(task, total=source.size, completed=source.position, count=count)
 
 
-class _Rate(ProgressColumn):
+class _Rate(rich.progress.ProgressColumn):
     """The count of items, and the rate per second."""
 
     def __init__(self, what: str) -> None:
         super().__init__()
         self._what = what
 
-    def render(self, task: Task) -> Text:
+    def render(self, task: rich.progress.Task) -> Text:
         """Return the count and the rate."""
         count = task.fields.get("count", 0)
         elapsed = task.elapsed or 0

@@ -57,10 +57,8 @@ class Traffic(Struct, frozen=True):
         kept = np.flatnonzero(sender != receiver)
         if len(kept) and np.any(np.diff(event[kept]) < 0):
             kept = kept[np.argsort(event[kept], kind="stable")]
-        counts, sizes, steps = (
-            np.broadcast_to(np.asarray(one, dtype=np.int64), event.shape)[kept]
-            for one in (messages, size, step)
-        )
+        given = (np.asarray(one, dtype=np.int64) for one in (messages, size, step))
+        counts, sizes, steps = (np.broadcast_to(one, event.shape)[kept] for one in given)
         roles = np.broadcast_to(np.asarray(role, dtype=np.int8), event.shape)[kept]
         return cls(event[kept], sender[kept], receiver[kept], counts, sizes, steps, roles)
 
@@ -89,9 +87,8 @@ class TrafficLedger:
     def add(self, traffic: Traffic, events: int) -> EventCosts:
         """Charge the traffic of a batch of `events`, and return the costs of each event."""
         costs = EventCosts(*np.zeros((len(EventCosts._fields), events), dtype=np.int64))
-        columns = (
-            np.ascontiguousarray(getattr(traffic, name), dtype=np.int64) for name in TrafficColumns._fields
-        )
+        given = (getattr(traffic, name) for name in TrafficColumns._fields)
+        columns = (np.ascontiguousarray(column, dtype=np.int64) for column in given)
         charge(TrafficColumns(*columns), self.pairs, self._senders, costs)
         sizes = np.bincount(traffic.role, weights=traffic.size, minlength=len(MessageRole))
         for role in MessageRole:

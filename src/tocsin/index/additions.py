@@ -36,12 +36,8 @@ class Addition(Struct, frozen=True):
 
     def attributes(self) -> set[str]:
         """Return the paths of all attributes that these subscriptions mention."""
-        found = {
-            attribute.path
-            for group in self.batch.groups
-            for predicate in group.shape
-            for attribute in attributes_of(predicate)
-        }
+        predicates = (predicate for group in self.batch.groups for predicate in group.shape)
+        found = {attribute.path for one in predicates for attribute in attributes_of(one)}
         for text in {select for select in self.selects if select is not None}:
             for item in parse_select(text):
                 asked = Predicate(item.term, Operator.PRESENT)

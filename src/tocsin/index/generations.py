@@ -154,11 +154,8 @@ class Generations:
         now = time.time()
         numbers = self._numbers()
         needed = set(numbers[-1:])
-        needed |= {
-            number
-            for number, following in pairwise(numbers)
-            if self.storage.age(_file(following), now) <= older_than
-        }
+        followed = pairwise(numbers)
+        needed |= {one for one, other in followed if self.storage.age(_file(other), now) <= older_than}
         removed = []
         for query in self.storage.names(_BATCHES):
             batches = self.storage.names(f"{_BATCHES}/{query}")[-_REPLAYED:]

@@ -50,9 +50,8 @@ class Shard:
         numbers = matches.ids
         rows = matches.rows
         if self.registry.has_validity and len(numbers):
-            applies = is_valid_at(
-                self.registry.valid_from[numbers], self.registry.valid_until[numbers], ends[rows]
-            )
+            held = self.registry
+            applies = is_valid_at(held.valid_from[numbers], held.valid_until[numbers], ends[rows])
             return Found(rows[applies], numbers[applies])
         return Found(rows, numbers)
 
@@ -94,10 +93,8 @@ class ShardDraft:
     @classmethod
     def new(cls, matcher: str | None, options: Mapping[str, Any]) -> ShardDraft:
         """Return an empty shard; without a matcher's name it starts with brute force."""
-        return cls(
-            saving_matcher(Oracle()) if matcher is None else create_matcher(matcher, **options),
-            ShardRegistry(),
-        )
+        made = saving_matcher(Oracle()) if matcher is None else create_matcher(matcher, **options)
+        return cls(made, ShardRegistry())
 
     @classmethod
     def of(cls, folder: Path) -> ShardDraft:

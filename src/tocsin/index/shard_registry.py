@@ -79,9 +79,8 @@ class ShardRegistry:
     @classmethod
     def restore(cls, saved: SavedRegistry) -> ShardRegistry:
         """Return the registry of a saved shard, to be changed."""
-        registry = cls(
-            SubscriptionRegistry.restore(saved.ids.to_pylist(), saved.valid_from, saved.valid_until)
-        )
+        restored = SubscriptionRegistry.restore(saved.ids.to_pylist(), saved.valid_from, saved.valid_until)
+        registry = cls(restored)
         registry._columns = _Columns(saved.digest.copy(), saved.select.copy())
         registry._selects = {text: code for code, text in enumerate(saved.selects)}
         return registry
@@ -107,9 +106,8 @@ class ShardRegistry:
     def is_unchanged(self, id_: str, validity: Validity, digest: int) -> bool:
         """Tell whether a subscription has exactly this validity and a query with this digest."""
         number = self.subscriptions.number(id_)
-        return (
-            bool(self._columns.digest[number] == digest) and self.subscriptions.validity(number) == validity
-        )
+        is_same_query = bool(self._columns.digest[number] == digest)
+        return is_same_query and self.subscriptions.validity(number) == validity
 
     def records(self) -> dict[Validity, list[Record]]:
         """Return all subscriptions by their validity."""
@@ -117,9 +115,8 @@ class ShardRegistry:
         found: dict[Validity, list[Record]] = {}
         for id_, number in self.subscriptions.numbers.items():
             code = int(self._columns.select[number])
-            record = Record(
-                id_, int(self._columns.digest[number]), None if code == WHOLE_EVENT else selects[code]
-            )
+            select = None if code == WHOLE_EVENT else selects[code]
+            record = Record(id_, int(self._columns.digest[number]), select)
             found.setdefault(self.subscriptions.validity(number), []).append(record)
         return found
 
@@ -131,9 +128,8 @@ class ShardRegistry:
             *(column[:size] for column in (registry.valid_from, registry.valid_until, *self._columns)),
         ]
         table = pa.table([pa.array(column) for column in columns], schema=_SCHEMA)
-        _write(
-            folder / _FILE, table.replace_schema_metadata({"has_terms": str(int(registry.is_any_limited()))})
-        )
+        limited = {"has_terms": str(int(registry.is_any_limited()))}
+        _write(folder / _FILE, table.replace_schema_metadata(limited))
         _write(folder / _SELECTS_FILE, pa.table({"select": pa.array(list(self._selects), pa.large_string())}))
 
 

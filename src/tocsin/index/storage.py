@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -28,38 +28,6 @@ _SCHEMES: Final = {
 _CACHE: Final = "TOCSIN_INDEX_CACHE"
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _DAY: Final = 86_400.0
-
-
-class Storage(Protocol):
-    """Files by their path within the index, with `/` between folders."""
-
-    @property
-    def uri(self) -> str:
-        """Return where this is, as any process can find it again."""
-
-    def read(self, path: str) -> bytes | None:
-        """Return a file's content, or None if there is none."""
-
-    def create(self, path: str, content: bytes) -> bool:
-        """Write a file that is not there yet, whole or not at all; return False if it is there."""
-
-    def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, in order; none if the folder does not exist."""
-
-    def take_in(self, folder: Path, path: str) -> None:
-        """Move a folder of this machine, whole, to `path`."""
-
-    def folder(self, path: str) -> Path:
-        """Return a folder as one of this machine, fetched if it is not here yet."""
-
-    def leftovers(self) -> list[str]:
-        """Return what writers that were killed have left half-written."""
-
-    def remove(self, path: str) -> None:
-        """Remove a file, or a folder with all that is in it."""
-
-    def age(self, path: str, now: float) -> float:
-        """Return how many seconds ago a file or folder was made; 0 if that is not known."""
 
 
 def storage_of(place: str | os.PathLike[str]) -> Storage:
@@ -125,9 +93,8 @@ class LocalStorage:
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, in order."""
         try:
-            return sorted(
-                found.name for found in (self.home / folder).iterdir() if not found.name.startswith(".")
-            )
+            found = (one.name for one in (self.home / folder).iterdir())
+            return sorted(name for name in found if not name.startswith("."))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -149,9 +116,8 @@ class LocalStorage:
 
     def leftovers(self) -> list[str]:
         """Return what writers that were killed have left half-written."""
-        return [
-            str(found.relative_to(self.home)) for found in (*self.home.glob(".*"), *self.home.glob("*/.*"))
-        ]
+        found = (*self.home.glob(".*"), *self.home.glob("*/.*"))
+        return [str(one.relative_to(self.home)) for one in found]
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all that is in it."""
@@ -254,6 +220,10 @@ class RemoteStorage:
         """Return how many seconds ago a file was made; 0 if the store does not say."""
         made = self._system.get_file_info(f"{self._home}/{path}").mtime_ns
         return 0.0 if made is None else now - made / 1e9
+
+
+Storage: TypeAlias = LocalStorage | RemoteStorage
+"""Files by their path within the index, with `/` between folders."""
 
 
 @contextlib.contextmanager

@@ -10,9 +10,8 @@ from uuid import uuid4
 
 from tocsin.formats.event_reader import now_in_microseconds
 from tocsin.index.additions import Addition, IndexedFilter
-from tocsin.index.contents import Contents
+from tocsin.index.contents import Contents, IndexPart, save_shard, written
 from tocsin.index.generations import Generation, Generations, ShardEntry
-from tocsin.index.parts import IndexPart, save_shard, written
 from tocsin.index.placement import Placement, Routes
 from tocsin.index.router import open_routes, save_router
 from tocsin.index.shard import ShardDraft
@@ -134,19 +133,16 @@ class SubscriptionIndex:
         held.settle()
         added = [name for name in compiled if name not in held]
         both = [name for name in compiled if name in held]
-        changed = [
-            name
-            for name in both
-            if not held.is_unchanged(name, compiled[name].options.validity, _digest(compiled[name], name))
-        ]
+        digests = {name: _digest(compiled[name], name) for name in both}
+        validity = {name: compiled[name].options.validity for name in both}
+        changed = [name for name in both if not held.is_unchanged(name, validity[name], digests[name])]
         removed = [name for name in held if name not in compiled and name not in faulty]
         held.remove([*removed, *changed])
         for addition in Addition.of({name: compiled[name] for name in (*added, *changed)}):
             held.add(addition)
         kept = set(both).difference(changed)
-        return Difference(
-            tuple(added), tuple(changed), tuple(removed), tuple(name for name in both if name in kept)
-        )
+        unchanged = (name for name in both if name in kept)
+        return Difference(tuple(added), tuple(changed), tuple(removed), tuple(unchanged))
 
     def apply_many(self, template: str | Template, rows: Rows, *, id: str) -> SubscribedMany:
         """Make the subscriptions equal to those of a template's rows; faulty rows are reported.
@@ -158,11 +154,8 @@ class SubscriptionIndex:
         held.settle()
         validity = Validity()
         digests = digests_of(made.rows)
-        new = [
-            place
-            for place, name in enumerate(made.ids)
-            if not held.is_unchanged(name, validity, digests[place])
-        ]
+        known = zip(made.ids, digests, strict=True)
+        new = [place for place, one in enumerate(known) if not held.is_unchanged(one[0], validity, one[1])]
         wanted = set(made.ids)
         held.remove([name for name in held if name not in wanted])
         held.remove([made.ids[place] for place in new if made.ids[place] in held])
@@ -228,16 +221,12 @@ class SubscriptionIndex:
         self, entries: list[ShardEntry], routes: Routes, placement: Placement, attributes: Iterable[str]
     ) -> None:
         if self.shards > 1 and (len(routes.entries) != self._routed or self._router is None):
-            self._router = written(
-                self.generations.storage, "routers", lambda place: save_router(routes, place)
-            )
+            storage = self.generations.storage
+            self._router = written(storage, "routers", lambda place: save_router(routes, place))
             self._routed = len(routes.entries)
         number = self.generation + 1
-        self.generations.publish(
-            Generation(
-                number, time.time(), tuple(entries), self._router, tuple(sorted(attributes)), placement
-            )
-        )
+        contents = tuple(entries), self._router, tuple(sorted(attributes)), placement
+        self.generations.publish(Generation(number, time.time(), *contents))
         self.generation, self._entries = number, entries
 
     def rebalance(self) -> None:

@@ -93,15 +93,9 @@ def backtest(
     if event_id is None:  # counting needs none
         event_id = "__tocsin_row"
         history = history.withColumn(event_id, functions.monotonically_increasing_id())
-    notifications = match(
-        history,
-        {**queries, _EVERY: "true"},
-        event_id=event_id,
-        time=time,
-        faults=True,
-        on_error=_refuse,
-        **options,
-    )
+    asked = {**queries, _EVERY: "true"}
+    options |= {"event_id": event_id, "time": time, "faults": True, "on_error": _refuse}
+    notifications = match(history, asked, **options)
     ticks = not isinstance(notifications.schema["time"].dataType, TimestampType)
     moment = functions.timestamp_micros("time") if ticks else functions.col("time")
     is_fault = functions.col("subscription").isNull()

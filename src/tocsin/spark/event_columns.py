@@ -126,9 +126,8 @@ def _check_columns(events: DataFrame, **named: str | None) -> None:
             raise SparkError(f"two columns of the events are called `{name}`; rename one of them")
         kind = events.schema[name].dataType
         if not _is_sendable(kind):
-            raise SparkError(
-                f"Spark does not hand {kind.simpleString()} to Python: cast `{name}` to another type"
-            )
+            text = kind.simpleString()
+            raise SparkError(f"Spark does not hand {text} to Python: cast `{name}` to another type")
 
 
 def check_keep(events: DataFrame, keep: Sequence[str]) -> None:

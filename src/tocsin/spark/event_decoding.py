@@ -78,9 +78,8 @@ class EventLayout(Struct, frozen=True):
         if pa.types.is_date32(column.type):  # the day's first moment
             days = np.asarray(column.cast(pa.int32()).fill_null(0), dtype=np.int64)
             far = np.flatnonzero(np.abs(days) > _MOST_DAYS).tolist()
-            faults.update(
-                dict.fromkeys(far, f"its `{self.time}` is too far away to be counted in microseconds")
-            )
+            reason = f"its `{self.time}` is too far away to be counted in microseconds"
+            faults.update(dict.fromkeys(far, reason))
             days[far] = 0
             return days * _DAY
         return np.asarray(column.cast(pa.int64()).fill_null(0))
@@ -130,11 +129,8 @@ class EventLayout(Struct, frozen=True):
     ) -> DecodedBatch:
         """Return events that are read one by one; plain dicts go to the matcher as they are."""
         ends = ends.copy()
-        streams = (
-            batch.column(self.stream_column).to_pylist()
-            if self.stream_column is not None
-            else [self.stream] * batch.num_rows
-        )
+        own = self.stream_column
+        streams = [self.stream] * batch.num_rows if own is None else batch.column(own).to_pylist()
         rows: list[Mapping[str, Any]] = []
         silent: list[int] = []
         for place, (_, record) in enumerate(records):

@@ -148,8 +148,7 @@ def _format_of(source: str) -> Format:
     """Return the format by a file's name; of a folder, by its first file."""
     path = Path(source)
     if path.is_dir():
-        files = sorted(
-            file for file in path.rglob("*") if file.is_file() and not file.name.startswith(("_", "."))
-        )
+        found = (file for file in path.rglob("*") if file.is_file())
+        files = sorted(file for file in found if not file.name.startswith(("_", ".")))
         return known_format(files[0]) or Format.JSONL if files else Format.JSONL
     return known_format(path) or Format.JSONL

@@ -16,8 +16,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from tocsin.index import SubscriptionIndex
 from tocsin.index.additions import Addition, sampled
+from tocsin.index.contents import IndexPart, PartBuilder
 from tocsin.index.generations import ShardEntry
-from tocsin.index.parts import IndexPart, PartBuilder
 from tocsin.index.placement import Placement, Routes
 from tocsin.index.router import routes_from_json, routes_to_json
 from tocsin.index.storage import storage_of
@@ -106,9 +106,8 @@ class _TemplateRows(Struct, frozen=True):
 
     def read(self, batch: Any) -> _Read:
         """Return the subscriptions of a record batch."""
-        made = TemplateBatch.of(
-            self.text, pa.Table.from_batches([batch]), self.id, FilterCompiler().compile_rows
-        )
+        rows = pa.Table.from_batches([batch])
+        made = TemplateBatch.of(self.text, rows, self.id, FilterCompiler().compile_rows)
         names = batch.column(self.id)
         errors = [(str(names[error.row or 0].as_py()), str(error)) for error in made.errors]
         return _Read([Addition.of_rows(made, Validity())] if made.ids else [], errors)
@@ -119,9 +118,7 @@ def _readable(subscriptions: DataFrame | FromTemplate) -> tuple[DataFrame, _Text
         check_rows(subscriptions)
         return subscriptions.select(*(name for name in COLUMNS if name in subscriptions.columns)), _Texts()
     if not isinstance(subscriptions.rows, DataFrame):
-        raise SparkError(
-            "an index is built on Spark from a DataFrame of subscriptions, or of a template's rows"
-        )
+        raise SparkError("an index is built on Spark from a DataFrame of subscriptions or template rows")
     if subscriptions.id is None or subscriptions.id not in subscriptions.rows.columns:
         raise SparkError("the rows of a template are known by an id of their own: name its column with `id`")
     return subscriptions.rows, _TemplateRows(subscriptions.id, subscriptions.text)
@@ -131,9 +128,8 @@ def _placement(frame: DataFrame, reader: _Texts | _TemplateRows, shards: int) ->
     """Return the placement of all subscriptions, chosen by a sample."""
     count = frame.count()
     few = frame if count <= _SAMPLE else frame.sample(fraction=min(1.0, 1.1 * _SAMPLE / count), seed=1)
-    batches = [
-        addition.batch for batch in few.toArrow().to_batches() for addition in reader.read(batch).additions
-    ]
+    tried = few.toArrow().to_batches()
+    batches = [addition.batch for batch in tried for addition in reader.read(batch).additions]
     return Placement.of(sampled(batches), shards)
 
 
@@ -146,9 +142,8 @@ def _place(reader: _Texts | _TemplateRows, placement: Placement, batches: Iterab
             places.update(zip(addition.ids, shards.tolist(), strict=True))
         ids = batch.column(reader.id).to_pylist()
         column = np.array([places.get(str(id_), 0) for id_ in ids], dtype=np.int64)
-        yield pa.RecordBatch.from_arrays(
-            [*batch.columns, pa.array(column)], names=[*batch.schema.names, _SHARD]
-        )
+        columns, names = [*batch.columns, pa.array(column)], [*batch.schema.names, _SHARD]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def _build(reader: _Texts | _TemplateRows, task: _Task, batches: Iterable[Any]) -> Iterator[Any]:
@@ -176,16 +171,11 @@ def _results(rows: list[tuple[bool, str | None, str]]) -> Any:
 
 
 def _write_part(part: IndexPart) -> str:
-    return json.dumps(
-        [part.shard, msgspec.to_builtins(part.entry), routes_to_json(part.routes), part.attributes]
-    )
+    entry, routes = msgspec.to_builtins(part.entry), routes_to_json(part.routes)
+    return json.dumps([part.shard, entry, routes, part.attributes])
 
 
 def _read_part(text: str) -> IndexPart:
     shard, entry, routes, attributes = json.loads(text)
-    return IndexPart(
-        shard,
-        msgspec.convert(entry, ShardEntry),
-        tuple(routes_from_json(routes)),
-        tuple(attributes),
-    )
+    read = msgspec.convert(entry, ShardEntry)
+    return IndexPart(shard, read, tuple(routes_from_json(routes)), tuple(attributes))

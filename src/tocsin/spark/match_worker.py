@@ -89,9 +89,8 @@ def route_batches(job: MatchJob, batches: Iterable[Any]) -> Iterator[Any]:
         decoded = job.layout.read(job.named(batch))
         router = reader.router(generation)
         found = [(part, router.route(part.events)) for part in decoded.parts]
-        places = np.concatenate(
-            [one.rows if part.rows is None else part.rows[one.rows] for part, one in found]
-        )
+        rows_of = [one.rows if part.rows is None else part.rows[one.rows] for part, one in found]
+        places = np.concatenate(rows_of)
         numbers = np.concatenate([one.numbers for _, one in found])
         if faults := decoded.all_faults():
             wrong = np.array(sorted(faults), dtype=np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Unpack
 
 from pyspark import Accumulator
@@ -14,27 +15,9 @@ from pyspark.sql.types import DataType, LongType, StringType, StructField, Struc
 from tocsin.index import IndexReader
 from tocsin.index.storage import LocalStorage
 from tocsin.model.errors import SparkError
-from tocsin.spark.event_columns import (
-    LayoutOptions,
-    check_keep,
-    nullable,
-    prune_columns,
-    resolve_layout,
-    select_columns,
-    time_type_of,
-)
+from tocsin.spark import event_columns, match_worker
 from tocsin.spark.event_decoding import EventLayout
 from tocsin.spark.join import index_remaining, join_notifications
-from tocsin.spark.match_worker import (
-    BATCH,
-    GENERATION,
-    QUERY,
-    SHARD,
-    MatchJob,
-    find_dead_letters,
-    match_batches,
-    route_batches,
-)
 from tocsin.spark.subscription_sources import Report, SubscriptionSource, ensure_index, remaining_folder
 
 PLANS: Final = ("index", "join")
@@ -55,7 +38,7 @@ def match(
     folder: str | os.PathLike[str] | None = None,
     plan: str = "index",
     on_error: Report | None = None,
-    **layout: Unpack[LayoutOptions],
+    **layout: Unpack[event_columns.LayoutOptions],
 ) -> DataFrame:
     """Return the notifications: `subscription`, `event_id`, `time`, `generation`, and the columns to keep.
 
@@ -89,12 +72,12 @@ def match(
         is_local=_is_local(events),
         on_error=on_error,
     )
-    resolved = resolve_layout(events, **layout)
+    resolved = event_columns.resolve_layout(events, **layout)
     if plan == "index":
         return match_with_index(
             events, index, resolved, keep=keep, values=values, faults=faults, generation=generation
         )
-    check_keep(events, keep)
+    event_columns.check_keep(events, keep)
     reader = IndexReader(index)
     number = _current(events, reader) if generation is None else generation
     joined = join_notifications(events, reader, number, resolved, keep=keep, values=values, faults=faults)
@@ -135,14 +118,14 @@ def match_with_index(
     reader = IndexReader(index)
     number = _current(events, reader) if generation is None else generation
     contents = reader.generation(number)
-    check_keep(events, keep)
+    event_columns.check_keep(events, keep)
     if events.isStreaming and not isinstance(reader.generations.storage, LocalStorage):
         _refuse_speculation(events)
     if not events.isStreaming:
-        layout = prune_columns(events, layout, attributes or contents.attributes)
-    prepared, names = select_columns(events, layout, keep)
-    time_type = time_type_of(events, layout)
-    job = MatchJob(
+        layout = event_columns.prune_columns(events, layout, attributes or contents.attributes)
+    prepared, names = event_columns.select_columns(events, layout, keep)
+    time_type = event_columns.time_type_of(events, layout)
+    job = match_worker.MatchJob(
         index,
         number,
         generation is not None or not events.isStreaming,
@@ -156,32 +139,37 @@ def match_with_index(
     )
     schema = _notification_schema(events, job, time_type)
     if len(contents.shards) == 1:
-        return prepared.mapInArrow(lambda batches: match_batches(job, batches), schema)
+        return prepared.mapInArrow(lambda batches: match_worker.match_batches(job, batches), schema)
     routed = StructType(
-        [*prepared.schema.fields, StructField(SHARD, LongType()), StructField(GENERATION, LongType())]
+        [
+            *prepared.schema.fields,
+            StructField(match_worker.SHARD, LongType()),
+            StructField(match_worker.GENERATION, LongType()),
+        ]
     )
-    split = prepared.mapInArrow(lambda batches: route_batches(job, batches), routed)
-    by_shard = split.repartitionById(len(contents.shards), functions.col(SHARD).cast("int"))
-    return by_shard.mapInArrow(lambda batches: match_batches(job, batches, is_routed=True), schema)
+    split = prepared.mapInArrow(lambda batches: match_worker.route_batches(job, batches), routed)
+    by_shard = split.repartitionById(len(contents.shards), functions.col(match_worker.SHARD).cast("int"))
+    match_routed = partial(match_worker.match_batches, job, is_routed=True)
+    return by_shard.mapInArrow(match_routed, schema)
 
 
 def dead_letters(
-    events: DataFrame, *, keep: Sequence[str] = (), **layout: Unpack[LayoutOptions]
+    events: DataFrame, *, keep: Sequence[str] = (), **layout: Unpack[event_columns.LayoutOptions]
 ) -> DataFrame:
     """Return the rows that are no events: `event_id`, the `reason`, and the columns to keep; `layout` is that of `match`."""
-    resolved = resolve_layout(events, **layout)
-    check_keep(events, keep)
-    prepared, names = select_columns(events, resolved, keep)
-    job = MatchJob("", 0, True, resolved, tuple(keep), names=names)
-    fields = [
-        StructField("event_id", events.schema[resolved.event_id].dataType),
-        StructField("reason", StringType()),
-    ]
-    kept = [nullable(events.schema[name]) for name in keep]
-    return prepared.mapInArrow(lambda batches: find_dead_letters(job, batches), StructType([*fields, *kept]))
+    resolved = event_columns.resolve_layout(events, **layout)
+    event_columns.check_keep(events, keep)
+    prepared, names = event_columns.select_columns(events, resolved, keep)
+    job = match_worker.MatchJob("", 0, True, resolved, tuple(keep), names=names)
+    id_type = events.schema[resolved.event_id].dataType
+    fields = [StructField("event_id", id_type), StructField("reason", StringType())]
+    kept = [event_columns.nullable(events.schema[name]) for name in keep]
+    return prepared.mapInArrow(
+        lambda batches: match_worker.find_dead_letters(job, batches), StructType([*fields, *kept])
+    )
 
 
-def _notification_schema(events: DataFrame, job: MatchJob, time_type: DataType) -> StructType:
+def _notification_schema(events: DataFrame, job: match_worker.MatchJob, time_type: DataType) -> StructType:
     fields = [
         StructField("subscription", StringType(), nullable=job.faults),
         StructField("event_id", events.schema[job.layout.event_id].dataType),
@@ -190,7 +178,7 @@ def _notification_schema(events: DataFrame, job: MatchJob, time_type: DataType) 
     ]
     if job.values:
         fields.append(StructField("values", StringType()))
-    fields += [nullable(events.schema[name]) for name in job.keep]
+    fields += [event_columns.nullable(events.schema[name]) for name in job.keep]
     if job.faults:
         fields.append(StructField("reason", StringType()))
     return StructType(fields)
@@ -200,7 +188,7 @@ def _current(events: DataFrame, reader: IndexReader) -> int:
     """Return the newest generation, or in `foreachBatch` the generation of the micro-batch."""
     number = reader.current()
     context = events.sparkSession.sparkContext
-    query, batch = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
+    query, batch = context.getLocalProperty(match_worker.QUERY), context.getLocalProperty(match_worker.BATCH)
     if events.isStreaming or query is None or batch is None:
         return number
     return reader.generations.of_batch(query, int(batch)) or number

@@ -108,9 +108,8 @@ class Pipeline:
             values=self._values,
             seconds=self._observer.seconds,
         )
-        query = self._begin(
-            self._observer.notifications(notifications), self._sink, "notifications", available_now
-        )
+        observed = self._observer.notifications(notifications)
+        query = self._begin(observed, self._sink, "notifications", available_now)
         if self._dead_letters is not None:
             kept = [name for name in (layout.payload,) if name is not None]
             rows = dead_letters(self._source, **self._layout, keep=kept)

@@ -69,19 +69,13 @@ class ProgressObserver:
 
     def notifications(self, frame: DataFrame) -> DataFrame:
         """Return the notifications with their number observed."""
-        return frame.observe(
-            _NOTES,
-            functions.count("subscription").alias("count"),
-            functions.max("generation").alias("generation"),
-        )
+        count, newest = functions.count("subscription"), functions.max("generation")
+        return frame.observe(_NOTES, count.alias("count"), newest.alias("generation"))
 
     def new(self, query: StreamingQuery) -> Iterator[BatchProgress]:
         """Yield the micro-batches that have ended since the last call."""
-        ended = [
-            one
-            for one in query.recentProgress
-            if one.batchId > self._reported and "addBatch" in one.durationMs
-        ]
+        recent = (one for one in query.recentProgress if one.batchId > self._reported)
+        ended = [one for one in recent if "addBatch" in one.durationMs]
         for one in ended:
             self._reported = one.batchId
             yield _read(one, self.seconds.value.get(one.batchId, 0.0))

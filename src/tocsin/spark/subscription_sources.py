@@ -168,10 +168,8 @@ def _rows(frame: DataFrame) -> Iterator[Entry]:
 
 def entries_of(table: Any) -> Iterator[Entry]:
     """Yield the subscriptions of an Arrow table's rows, or of a record batch's."""
-    columns = [
-        table.column(name).to_pylist() if name in table.schema.names else [None] * table.num_rows
-        for name in COLUMNS
-    ]
+    held, none = table.schema.names, [None] * table.num_rows
+    columns = [table.column(name).to_pylist() if name in held else none for name in COLUMNS]
     for number, row in enumerate(zip(*columns, strict=True), 1):
         yield Entry("subscriptions", number, 0, *row)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.amkh.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES, name_of, prime
-from benchmarks.amkh.session import AmkhSession
+from benchmarks.amkh.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES, AmkhSession, name_of, prime
 from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
 from benchmarks.runner.tables import titled

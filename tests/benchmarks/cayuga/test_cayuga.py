@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from benchmarks.cayuga import ticks as asking
 from benchmarks.cayuga.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES
-from benchmarks.cayuga.session import CayugaSession, technical_input
-from benchmarks.cayuga.subject import Subject, summary
+from benchmarks.cayuga.session import CayugaSession, Subject, summary, technical_input
 from benchmarks.cayuga.ticks import Found, Rival
 from benchmarks.cayuga.workloads.feeds import TEMPLATES
 from benchmarks.cayuga.workloads.stocks import make_prices

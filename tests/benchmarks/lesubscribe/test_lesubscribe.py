@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.lesubscribe.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES
-from benchmarks.lesubscribe.session import LeSubscribeSession
+from benchmarks.lesubscribe.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES, LeSubscribeSession
 from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
 from tocsin.matching import registered_matchers

@@ -42,21 +42,16 @@ def backtest(
         queries = _queries(given.source(log))
         with session.open(events, input_format=input_format, time_field=time_field) as (_, source):
             layout = {name: value for name, value in source.layout.items() if name != "event_id"}
-            found = run_backtest(
-                queries, source.frame, event_id=source.layout["event_id"], stream=stream, **layout
-            )
+            layout["event_id"] = source.layout["event_id"]
+            found = run_backtest(queries, source.frame, stream=stream, **layout)
     _show_backtest(found)
     if json is not None:
         days = [
             {"day": day.day, "events": day.events, "notifications": dict(day.notifications)}
             for day in found.days
         ]
-        totals = {
-            "events": found.events,
-            "total": found.total,
-            "faults": found.faults,
-            "by subscription": found.counts(),
-        }
+        counts = {"total": found.total, "faults": found.faults, "by subscription": found.counts()}
+        totals = {"events": found.events, **counts}
         json.write_bytes(msgspec.json.format(msgspec.json.encode({**totals, "days": days}), indent=2) + b"\n")
     if log.count or found.faults:
         raise typer.Exit(1)

@@ -15,7 +15,6 @@ from tocsin.cli.subscription_loading import parameter_rows, template_text
 from tocsin.cli.terminal import errors
 from tocsin.formats import Format
 from tocsin.formats.files import is_readable
-from tocsin.formats.records import UnreadableRecord
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.matching.statistics import Statistics
 from tocsin.model.errors import SubscriptionError, TocsinError
@@ -105,9 +104,7 @@ class MatchOptions(common.OptionGroup):
     keep: Annotated[
         list[str] | None, typer.Option(help="A column of the events to write with each notification.")
     ] = None
-    values: Annotated[bool, typer.Option("--values", help="Write the values that subscriptions select.")] = (
-        False
-    )
+    values: Annotated[bool, typer.Option("--values", help="Write the values that are selected.")] = False
     input_format: common.InputFormat = None
     stream: common.Stream = None
     time_field: common.TimeField = None
@@ -168,7 +165,9 @@ class TemplateOptions(QueryOptions):
         self._check_one_place()
         if self.template is None or self.parameters is None:
             return super().source(log)
-        return FromTemplate(template_text(self.template), list(_rows(self.parameters, log)), self.id_rule)
+        return FromTemplate(
+            template_text(self.template), list(parameter_rows(self.parameters, log).values()), self.id_rule
+        )
 
     def _check_one_place(self) -> None:
         given = [name for name in ("index", "template") if getattr(self, name, None) is not None]
@@ -214,14 +213,6 @@ class IndexOptions(common.OptionGroup):
             return {"shards": self.shards, "matcher": self.matcher}
         options = {"statistics": Statistics.load(self.statistics)}
         return {"shards": self.shards, "matcher": self.matcher or "static", "options": options}
-
-
-def _rows(path: Path, log: FaultLog) -> Iterator[object]:
-    for line, record in parameter_rows(path):
-        if isinstance(record, UnreadableRecord):
-            log(f"{path}:{line}: {record.reason}")
-        else:
-            yield record
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:

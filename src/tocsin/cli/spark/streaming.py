@@ -40,8 +40,7 @@ def run(
         typer.Option(help="An option for the sink, as key=value; may be given several times."),
     ] = None,
     dead_letters: Annotated[
-        str | None,
-        typer.Option(help="The folder for rows that are no events.", metavar="FOLDER"),
+        str | None, typer.Option(help="The folder for rows that are no events.", metavar="FOLDER")
     ] = None,
     given: options.SparkSubscriptionOptions,
     matching: options.MatchOptions,
@@ -64,11 +63,8 @@ def run(
         raise TocsinError(
             "name the folder that notifications go to with --sink, or print them: --sink-format console"
         )
-    target = {
-        "format": sink_format.value,
-        **({} if sink is None else {"path": sink}),
-        **pairs(sink_option, "--sink-option"),
-    }
+    path = {} if sink is None else {"path": sink}
+    target = {"format": sink_format.value, **path, **pairs(sink_option, "--sink-option")}
     with FaultLog() as log:
         subscriptions = given.source(log)
         with session.open(events, **matching.reading(), is_stream=True) as (spark, source):

@@ -80,9 +80,8 @@ class Partition:
         """Return all zones under new numbers."""
         order = np.argsort(numbers)
         lows, highs = np.array(self.lows)[order], np.array(self.highs)[order]
-        bounds = Bounds(
-            *(np.ascontiguousarray(one) for one in (lows[:, 0], highs[:, 0], lows[:, 1], highs[:, 1]))
-        )
+        sides = (lows[:, 0], highs[:, 0], lows[:, 1], highs[:, 1])
+        bounds = Bounds(*map(np.ascontiguousarray, sides))
         child = np.array(self._child, dtype=np.int64).reshape(-1, 2)
         child = np.where(child < 0, -1 - numbers[-1 - np.minimum(child, -1)], child)
         axis, at = np.array(self._axis, dtype=np.int64), np.array(self._at, dtype=np.float64)
@@ -288,6 +287,5 @@ def _check(nodes: int, lows: Floats, highs: Floats, rows: Floats, domain: tuple[
             "the smaller first"
         )
     if len(wrong := np.flatnonzero(~np.isfinite(rows))):
-        raise TocsinError(
-            f"row {wrong[0]} has the x {rows[wrong[0]]}; give a finite number, or leave the row out"
-        )
+        x = rows[wrong[0]]
+        raise TocsinError(f"row {wrong[0]} has the x {x}; give a finite number, or leave the row out")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tocsin.dissemination.can.can import Can
 from tocsin.dissemination.can.state import SpreadTrees
+from tocsin.dissemination.cn_plus import state
 from tocsin.dissemination.cn_plus._kernels.broadcasts import (
     NOT_BEGUN,
     AnswerLines,
@@ -19,23 +20,8 @@ from tocsin.dissemination.cn_plus._kernels.broadcasts import (
     broadcast_changes,
     count_minima,
 )
-from tocsin.dissemination.cn_plus.state import (
-    BUCKETS,
-    BroadcastKind,
-    BroadcastPlan,
-    Broadcasts,
-    MinimumRows,
-    ReachedZones,
-)
+from tocsin.dissemination.ds_cn import server
 from tocsin.dissemination.ds_cn._kernels.rows import DiagonalMessages
-from tocsin.dissemination.ds_cn.server import (
-    distribute_rows,
-    heights_of,
-    new_messages,
-    new_rows,
-    to_row_changes,
-    with_room,
-)
 from tocsin.dissemination.ds_cn.state import Ended, RowChanges
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.matching import IdArray
@@ -68,8 +54,8 @@ class SubscriptionMinima:
     def __init__(self, can: Can, queries: RangeQueries, gateways: IdArray) -> None:
         self._can = can
         self._queries = queries
-        x, height = queries.x + 0.0, heights_of(queries.kind, queries.y)
-        self._rows = distribute_rows(can, x, height)
+        x, height = queries.x + 0.0, server.heights_of(queries.kind, queries.y)
+        self._rows = server.distribute_rows(can, x, height)
         self.subscriptions = np.argsort(gateways, kind="stable")  # by zone
         self._positions = np.empty(len(gateways), dtype=np.int64)
         self._positions[self.subscriptions] = np.arange(len(gateways))
@@ -78,8 +64,8 @@ class SubscriptionMinima:
         self._output = Output(
             AnswerLines(*np.empty((2, 1 << 16), dtype=np.int64), *np.empty((2, 1 << 16))),
             RowRequests._make([*np.empty((3, 1 << 12), dtype=np.int64), np.empty(1 << 12)]),
-            new_messages(1 << 14),
-            new_rows(len(self._rows.x)),
+            server.new_messages(1 << 14),
+            server.new_rows(len(self._rows.x)),
         )
 
     @property
@@ -96,14 +82,14 @@ class SubscriptionMinima:
 
         Raises `PointError` at a change whose old row is not stored; the changes before it are applied.
         """
-        by_row = to_row_changes(self._can, self._queries.kind, changes)
+        by_row = server.to_row_changes(self._can, self._queries.kind, changes)
         quadrants = self._queries.relaxed(changes).messages
         trees = self._can.spread(quadrants)
-        plan = BroadcastPlan(by_row, _broadcasts(quadrants, by_row), trees, self._can.zones)
+        plan = state.BroadcastPlan(by_row, _broadcasts(quadrants, by_row), trees, self._can.zones)
         entries = len(trees.zones)
         above, below = np.empty((2, entries))
         entry = np.zeros(len(self._can), dtype=np.int64)
-        reached = ReachedZones(np.zeros(entries, dtype=np.bool_), above, below, entry)
+        reached = state.ReachedZones(np.zeros(entries, dtype=np.bool_), above, below, entry)
         progress = np.array([0, NOT_BEGUN, 0, 0, 0])
         while (
             ended := broadcast_changes(self._rows, self._minima, plan, progress, reached, self._output)
@@ -111,14 +97,14 @@ class SubscriptionMinima:
             if ended == Ended.ABSENT:
                 raise absent(changes, int(quadrants.change[progress[Progress.BROADCASTS]]))
             if ended == Ended.NO_ROOM_FOR_ROWS:
-                self._rows = with_room(self._rows)
-                self._output = self._output._replace(stairs=new_rows(len(self._rows.x)))
+                self._rows = server.with_room(self._rows)
+                self._output = self._output._replace(stairs=server.new_rows(len(self._rows.x)))
             else:
                 self._grow_output(int(trees.zones[progress[Progress.ENTRY]]), progress)
         out = self._output
         return Broadcast(
             quadrants.change,
-            plan.broadcasts.kind == BroadcastKind.DECREASE,
+            plan.broadcasts.kind == state.BroadcastKind.DECREASE,
             trees,
             reached.is_reached,
             AnswerLines._make(column[: progress[Progress.ANSWERS]] for column in out.answers),
@@ -144,25 +130,25 @@ def _doubled(buffer: Buffer, needed: int) -> Buffer:
     return buffer if len(buffer[0]) >= needed else grown(buffer, buffer._fields, 2 * needed)
 
 
-def _broadcasts(quadrants: Messages, changes: RowChanges) -> Broadcasts:
+def _broadcasts(quadrants: Messages, changes: RowChanges) -> state.Broadcasts:
     """Return the broadcast over each quadrant."""
     change, x = quadrants.change, quadrants.inner_l + 0.0
     old, new = changes.old_height[change], changes.new_height[change]
     was, will = x == changes.old_x[change], x == changes.new_x[change]
     is_loss = was & ~(will & (new <= old))
-    gained = np.where(was & (new < old), BroadcastKind.DECREASE, BroadcastKind.ARRIVAL)
-    kind = np.where(is_loss, BroadcastKind.LOSS, gained)
-    return Broadcasts(change, x, np.where(is_loss, old, new), kind.astype(np.int64))
+    gained = np.where(was & (new < old), state.BroadcastKind.DECREASE, state.BroadcastKind.ARRIVAL)
+    kind = np.where(is_loss, state.BroadcastKind.LOSS, gained)
+    return state.Broadcasts(change, x, np.where(is_loss, old, new), kind.astype(np.int64))
 
 
 def minimum_rows(
     zones: IdArray, number: int, lows: Floats, highs: Floats, rows: tuple[Floats, Floats]
-) -> MinimumRows:
+) -> state.MinimumRows:
     """Return the minimum rows, among rows (x, height), of subscriptions sorted by zone; there are `number` zones."""
     starts = np.searchsorted(zones, np.arange(number + 1))
     x, height = lowest_in_ranges(*rows, lows, highs)
-    counts = np.zeros((number, BUCKETS), dtype=np.int32)
-    minima = MinimumRows(starts.astype(np.int64), lows, highs, x, height, counts, np.empty(number))
+    counts = np.zeros((number, state.BUCKETS), dtype=np.int32)
+    minima = state.MinimumRows(starts.astype(np.int64), lows, highs, x, height, counts, np.empty(number))
     count_minima(minima)
     return minima
 

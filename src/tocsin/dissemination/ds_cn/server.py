@@ -95,9 +95,8 @@ class DistributedServer:
         """
         by_row = to_row_changes(self._can, self._kind, changes)
         number = len(changes)
-        coordinators = Coordinators._make(
-            [*np.zeros((2, number), dtype=np.int64), np.zeros(number, dtype=np.bool_)]
-        )
+        columns = [*np.zeros((2, number), dtype=np.int64), np.zeros(number, dtype=np.bool_)]
+        coordinators = Coordinators._make(columns)
         room = 4 * number + 64
         out = Output(coordinators, new_messages(room), new_rows(room))
         progress = np.zeros(len(Progress), dtype=np.int64)

@@ -11,15 +11,7 @@ from tocsin.dissemination.columns import for_kernel
 from tocsin.dissemination.multicast._kernels.delivery import deliver
 from tocsin.dissemination.multicast.coordinates import network_coordinates
 from tocsin.dissemination.multicast.hierarchy import build_hierarchy
-from tocsin.dissemination.multicast.state import (
-    UNMADE,
-    Delivery,
-    Groups,
-    Hierarchy,
-    Progress,
-    Rates,
-    Scratch,
-)
+from tocsin.dissemination.multicast.state import UNMADE, Delivery, Groups, Hierarchy, Progress, Rates, Scratch
 from tocsin.dissemination.network._kernels.paths import find_bottlenecks
 from tocsin.dissemination.network.overlay import Overlay, new_search
 from tocsin.matching import IdArray

@@ -40,9 +40,8 @@ def caption(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
 
 def _any_strategy(_: Strategy, outcome: Outcome, __: ShownEvent) -> str:
     sent = int(outcome.traffic.messages.sum())
-    return (
-        f"{_count(sent, 'message').capitalize()} {_verb(sent, 'is', 'are')} sent: {_answers_change(outcome)}."
-    )
+    are = _verb(sent, "is", "are")
+    return f"{_count(sent, 'message').capitalize()} {are} sent: {_answers_change(outcome)}."
 
 
 def _unicast(strategy: Strategy, outcome: Outcome, _: ShownEvent) -> str:
@@ -127,11 +126,8 @@ def _distributed_server(strategy: Strategy, outcome: Outcome, event: ShownEvent)
         end = "No answer changes" if len(outcome.traffic) else "It sends nothing"
         return f"{knows}: {_no_effect(strategy, event)}. {end}."
     hops = _messages(outcome, MessageRole.ROUTE)
-    way = (
-        f"{_verb(messages, 'goes', 'go')} {_count(hops, 'hop')}"
-        if hops
-        else f"{_verb(messages, 'starts', 'start')} here"
-    )
+    going = f"{_verb(messages, 'goes', 'go')} {_count(hops, 'hop')}"
+    way = going if hops else f"{_verb(messages, 'starts', 'start')} here"
     return (
         f"{knows}: {_affected_ranges(event)}. {_count(messages, 'message').capitalize()} {way}, "
         f"{_spreading(strategy, outcome, event)}."
@@ -176,11 +172,8 @@ def _affected_ranges(event: ShownEvent) -> str:
     if np.isinf(lowest) and np.isinf(highest):
         # If the widest range changes with its one x, so do all ranges within it that contain this x.
         is_any = len(affecting) == 1 and bool(np.any(np.isinf(messages.outer_l) & np.isinf(messages.outer_r)))
-        return (
-            f"any range with {points} in it can change"
-            if is_any
-            else f"only ranges with {points} in them can change"
-        )
+        some = f"any range with {points} in it" if is_any else f"only ranges with {points} in them"
+        return f"{some} can change"
     ends = (
         f"above {_number(lowest)}"
         if np.isinf(highest)

@@ -31,12 +31,8 @@ class EventKind(StrEnum):
     GOES = "goes"
 
 
-_SCRIPT: Final = [
-    EventKind(kind)
-    for kind in (
-        "good ignorable bad unheard good spike return move bad comes good goes move ignorable bad".split()  # noqa: SIM905 - a list would fill a page
-    )
-]
+_ORDER: Final = "good ignorable bad unheard good spike return move bad comes good goes move ignorable bad"
+_SCRIPT: Final = tuple(map(EventKind, _ORDER.split()))
 _FEWEST: Final = 8  # events to show; with fewer kinds the script is repeated
 _UP: Final = {"min": -1, "max": 1}  # which way a spike goes
 _ROW_KINDS: Final = frozenset(

@@ -184,9 +184,8 @@ def _told(outcome: Outcome) -> list[tuple[int, Any, Any]]:
     told = outcome.answer_changes
     columns = (told.numbers, told.old, told.new)
     lines = zip(*(column.tolist() for column in columns), strict=True)
-    return sorted(
-        ((number, _finite(old), _finite(new)) for number, old, new in lines), key=lambda one: one[0]
-    )
+    finite = ((number, _finite(old), _finite(new)) for number, old, new in lines)
+    return sorted(finite, key=lambda one: one[0])
 
 
 def _finite(value: Any) -> Any:
@@ -235,11 +234,8 @@ def page_text(scene: Scene) -> str:
     """Return the page's text: the template with its style, its scripts and the scene within."""
     # In a script `</` would end it, and JSON may write it otherwise.
     data = msgspec.json.encode(scene).decode().replace("<", "\\u003c")
-    inserted = {
-        "/*style*/": _part("page.css"),
-        "/*scene*/": data,
-        "/*script*/": "\n".join(_part(name) for name in _SCRIPTS),
-    }
+    scripts = "\n".join(_part(name) for name in _SCRIPTS)
+    inserted = {"/*style*/": _part("page.css"), "/*scene*/": data, "/*script*/": scripts}
     text = _part("page.html")
     for place, part in inserted.items():
         text = text.replace(place, part, 1)

@@ -148,9 +148,7 @@ class StoredRowCount:
 def check_ranges(lows: Floats, highs: Floats) -> None:
     """Raise `TocsinError` at a subscription whose range is none."""
     if len(lows) != len(highs):
-        raise TocsinError(
-            f"{len(lows)} lower and {len(highs)} upper ends; give one of each for every subscription"
-        )
+        raise TocsinError(f"{len(lows)} lower and {len(highs)} upper ends; every subscription needs both")
     if len(wrong := np.flatnonzero(~(np.isfinite(lows) & np.isfinite(highs) & (lows <= highs)))):
         at = int(wrong[0])
         raise TocsinError(

@@ -48,9 +48,7 @@ class JoinRows(Struct, frozen=True):
             )
         ids, counts = np.unique(self.id, return_counts=True)
         if len(twice := ids[counts > 1]):
-            raise TocsinError(
-                f"table {table.name} has several rows of id {twice[0]}; give each an id of its own"
-            )
+            raise TocsinError(f"table {table.name} has several rows of id {twice[0]}; give each its own id")
 
 
 class JoinChanges(Struct, frozen=True):

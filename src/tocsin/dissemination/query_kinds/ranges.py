@@ -27,9 +27,8 @@ class RangeQueries(Queries):
 
     def __init__(self, kind: str, x: Floats, y: Floats, lows: Floats, highs: Floats) -> None:
         if kind not in RANGE_AGGREGATES:
-            raise TocsinError(
-                f"there is no kind `{kind}` of ranges; there are: {', '.join(RANGE_AGGREGATES)}"
-            )
+            known = ", ".join(RANGE_AGGREGATES)
+            raise TocsinError(f"there is no kind `{kind}` of ranges; there are: {known}")
         check_ranges(lows, highs)
         self.kind = kind
         self.x, self.y = x, y

@@ -139,11 +139,9 @@ class _Checks:
                 words = f"the change {one.old} -> {one.new} {how}"
             elif not (is_same(meant.old, found.old) and is_same(meant.new, found.new)):
                 one = found
-                words = (
-                    f"it changes {found.old} -> {found.new}, and recomputing gives {meant.old} -> {meant.new}"
-                )
+                made, right = f"{found.old} -> {found.new}", f"{meant.old} -> {meant.new}"
+                words = f"it changes {made}, and recomputing gives {right}"
             else:
                 continue
-            raise AnswerError(
-                f"strategy {name}, subscription {one.subscription}, event {one.change}: {words}"
-            )
+            where = f"strategy {name}, subscription {one.subscription}, event {one.change}"
+            raise AnswerError(f"{where}: {words}")

@@ -21,6 +21,11 @@ class RangeDistribution(Struct, frozen=True):
     midpoint: tuple[float, float]
     length: tuple[float, float]
 
+    def lengthened(self, times: float) -> RangeDistribution:
+        """Return the distribution of ranges that are so many times longer."""
+        mean, deviation = self.length
+        return RangeDistribution(self.midpoint, (mean * times, deviation * times))
+
 
 TABLE_1: Final = RangeDistribution((5_000.0, 1_500.0), (1_000.0, 1_000.0))
 SHORT: Final = RangeDistribution((5_000.0, 10_000.0), (50.0, 10.0))

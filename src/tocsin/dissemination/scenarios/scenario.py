@@ -19,25 +19,9 @@ from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.query_kinds.join_rows import JoinSide
 from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
+from tocsin.dissemination.scenarios import walks
 from tocsin.dissemination.scenarios.quotes import make_trace, read_quotes
-from tocsin.dissemination.scenarios.ranges import (
-    DOMAIN,
-    SHORT,
-    TABLE_1,
-    RangeDistribution,
-    Ranges,
-    draw_ranges,
-)
-from tocsin.dissemination.scenarios.walks import (
-    SPIKES,
-    codes,
-    draw_changes,
-    draw_points,
-    draw_rows,
-    draw_updates,
-    mirrored,
-    moves,
-)
+from tocsin.dissemination.scenarios.ranges import DOMAIN, SHORT, TABLE_1, Ranges, draw_ranges
 from tocsin.dissemination.setting import Setting
 from tocsin.model.errors import TocsinError
 from tocsin.views.aggregates.registry import RANGE_AGGREGATES
@@ -71,7 +55,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     rows: int = 10_000
     decimals: int = 2  # of x, -2 for hundreds: with fewer, more rows share one, and are ignorable
     events: int = 200_000
-    spikes: float = SPIKES
+    spikes: float = walks.SPIKES
     ignorable: float | None = 0.0  # the share of ignorable updates; None draws any update
     trace: bool = False  # quotes of stocks, and no rows that walk; `rows` to `ignorable` do not count
     quotes: Path | None = None  # the file of quotes; they are made up if it is None
@@ -128,19 +112,20 @@ def prepare(scenario: Scenario) -> Prepared:
 
 def _prepare_join(scenario: Scenario) -> Prepared:
     """Return a scenario of a join; ranges of z are drawn as those of x are."""
-    r, s = (draw_rows(scenario.rows, table, scenario.seed) for table in JoinSide)
+    r, s = (walks.draw_rows(scenario.rows, table, scenario.seed) for table in JoinSide)
     population = _population(scenario, DOMAIN, scenario.seed)
     ranges = population.first(scenario.subscriptions)
     of_z = _population(scenario, DOMAIN, scenario.seed + 1).first(scenario.subscriptions)
     setting = _place(scenario, population, r.value, DOMAIN)
     queries = JoinQueries(r, s, ranges.lows, ranges.highs, z_lows=of_z.lows, z_highs=of_z.highs)
-    return Prepared(scenario, setting, queries, draw_changes(r, s, scenario.events, scenario.seed))
+    return Prepared(scenario, setting, queries, walks.draw_changes(r, s, scenario.events, scenario.seed))
 
 
 def _population(scenario: Scenario, domain: tuple[float, float], seed: int) -> Ranges:
     """Return the ranges of a scenario's whole population, of which its subscriptions are the first."""
     count = scenario.population or scenario.subscriptions
-    return draw_ranges(count, _distribution(scenario), domain, seed)
+    distribution = (SHORT if scenario.short else TABLE_1).lengthened(scenario.lengthened)
+    return draw_ranges(count, distribution, domain, seed)
 
 
 def _place(scenario: Scenario, ranges: Ranges, rows: Floats, domain: tuple[float, float]) -> Setting:
@@ -155,12 +140,6 @@ def _place(scenario: Scenario, ranges: Ranges, rows: Floats, domain: tuple[float
     return Setting(overlay, can, server, ByteModel(scenario.field, scenario.header), scenario.seed)
 
 
-def _distribution(scenario: Scenario) -> RangeDistribution:
-    of = SHORT if scenario.short else TABLE_1
-    mean, deviation = of.length
-    return RangeDistribution(of.midpoint, (mean * scenario.lengthened, deviation * scenario.lengthened))
-
-
 @lru_cache(maxsize=2)
 def _made_up(physical: int, nodes: int, seed: int) -> Overlay:
     return place_overlay(make_topology(physical, seed=seed), nodes, seed=seed)
@@ -169,26 +148,26 @@ def _made_up(physical: int, nodes: int, seed: int) -> Overlay:
 def _drawn(scenario: Scenario) -> tuple[Floats, Floats, PointChanges, tuple[float, float]]:
     """Return the rows' points, the changes and the domain."""
     if scenario.trace:
-        trace = (
-            make_trace(scenario.stocks, scenario.steps, scenario.seed)
-            if scenario.quotes is None
-            else read_quotes(scenario.quotes)
-        )
+        made_up = scenario.stocks, scenario.steps, scenario.seed
+        trace = make_trace(*made_up) if scenario.quotes is None else read_quotes(scenario.quotes)
         x, y, changes, domain = trace.x, trace.y, trace.changes, trace.domain
     else:
-        points = draw_points(scenario.rows, decimals=scenario.decimals, seed=scenario.seed)
-        updates = draw_updates(
+        points = walks.draw_points(scenario.rows, decimals=scenario.decimals, seed=scenario.seed)
+        updates = walks.draw_updates(
             points, scenario.events, spikes=scenario.spikes, ignorable=scenario.ignorable, seed=scenario.seed
         )
         # A count changes only where rows move.
-        changes = moves(points, updates, scenario.seed) if scenario.kind == "count" else updates.changes
+        changes = walks.moves(points, updates, scenario.seed) if scenario.kind == "count" else updates.changes
         x, y, domain = points.x, points.y, DOMAIN
         if scenario.kind == "max":  # spikes are above all rows, and updates are ignorable for a maximum
-            y = mirrored(y)
-            changes = replace(changes, old_y=mirrored(changes.old_y), new_y=mirrored(changes.new_y))
+            y = walks.mirrored(y)
+            old, new = walks.mirrored(changes.old_y), walks.mirrored(changes.new_y)
+            changes = replace(changes, old_y=old, new_y=new)
     if scenario.kind == "distinct":
-        y = codes(y, _VALUES)
-        changes = replace(changes, old_y=codes(changes.old_y, _VALUES), new_y=codes(changes.new_y, _VALUES))
+        y = walks.codes(y, _VALUES)
+        changes = replace(
+            changes, old_y=walks.codes(changes.old_y, _VALUES), new_y=walks.codes(changes.new_y, _VALUES)
+        )
     return x, y, changes, domain
 
 

@@ -190,10 +190,8 @@ class _Walk:
     def _is_ignorable(self, row: int, least: float) -> bool:
         """Return whether another row has the same x and a y that is no greater."""
         members, y = self._members, self._y
-        return any(
-            members[place] != row and y[members[place]] <= least
-            for place in range(self._begins[row], self._ends[row])
-        )
+        places = range(self._begins[row], self._ends[row])
+        return any(members[place] != row and y[members[place]] <= least for place in places)
 
     def _draw(self) -> Iterator[tuple[int, float]]:
         """Return rows, and ways from -1 to 1, without end."""

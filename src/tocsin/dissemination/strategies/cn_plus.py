@@ -82,11 +82,8 @@ class CutoffContentNetwork(Strategy):
     def answer(self, number: int) -> Answer:
         """Return the y of a subscription's minimum row."""
         height = self._minima.height(number)
-        return (
-            None
-            if np.isinf(height)
-            else number_answer(float(heights_of(self.queries.kind, np.array([height]))[0]))
-        )
+        answer = heights_of(self.queries.kind, np.array([height]))
+        return None if np.isinf(height) else number_answer(float(answer[0]))
 
     @property
     def stored_state(self) -> StoredState:

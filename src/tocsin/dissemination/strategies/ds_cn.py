@@ -39,9 +39,8 @@ class DistributedContentNetwork(Strategy):
         """Walk the diagonal for each change and reformulate it; its messages depart after the last reply."""
         walked = self._server.walk(changes)
         heights = reformulate(walked)
-        messages = replace(
-            heights, payload={"value": heights_of(self.queries.kind, heights.payload["value"])}
-        )
+        value = heights_of(self.queries.kind, heights.payload["value"])
+        messages = replace(heights, payload={"value": value})
         owners = self.setting.can.zones.diagonal
         sources = owners[walked.coordinators.place[messages.change]]
         steps = walked.coordinators.step[messages.change]

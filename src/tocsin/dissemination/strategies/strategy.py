@@ -132,9 +132,5 @@ class Strategy(ABC):
     ) -> StoredState:
         """Return the stored state of so many rows and other fields."""
         field = self.setting.byte_model.field
-        return StoredState(
-            field * (ROW_FIELDS * server_rows + server),
-            field * ROW_FIELDS * network_rows,
-            field * subscribers,
-            words,
-        )
+        row = field * ROW_FIELDS
+        return StoredState(row * server_rows + field * server, row * network_rows, field * subscribers, words)

@@ -84,13 +84,10 @@ def fields_of(column: Column, type_: types.StructType) -> list[tuple[str, Column
     if len(set(names)) < len(names):  # Spark may take two of them for one
         called = [f"f{place}" for place in range(len(names))]
         places = zip(called, type_.fields, strict=True)
-        column = column.cast(
-            types.StructType([types.StructField(name, field.dataType) for name, field in places])
-        )
-    return [
-        (field.name, column.getField(name), field.dataType)
-        for name, field in zip(called, type_.fields, strict=True)
-    ]
+        renamed = [types.StructField(name, field.dataType) for name, field in places]
+        column = column.cast(types.StructType(renamed))
+    fields = zip(called, type_.fields, strict=True)
+    return [(field.name, column.getField(name), field.dataType) for name, field in fields]
 
 
 def fault_of(column: Column, type_: types.DataType, *, is_value: bool = True) -> Column | None:
@@ -181,10 +178,8 @@ def _bounds(column: Column) -> tuple[Column, Column]:
     number = column.cast("double")
     below = low.cast("double")
     above = functions.when(low == column, below).otherwise(below + functions.pow(functions.lit(2.0), step))
-    return (
-        functions.when(is_exact, number).otherwise(below),
-        functions.when(is_exact, number).otherwise(above),
-    )
+    exact = functions.when(is_exact, number)
+    return exact.otherwise(below), exact.otherwise(above)
 
 
 def _decimal_bounds(column: Column, type_: types.DecimalType, path: str) -> tuple[Column, Column]:
@@ -198,7 +193,5 @@ def _decimal_bounds(column: Column, type_: types.DecimalType, path: str) -> tupl
     below, above = _bounds(whole)
     is_whole = column == whole.cast(type_)  # not a wider type, which would have fewer digits behind the point
     number = column.cast("double")
-    return (
-        functions.when(is_whole, below).otherwise(number),
-        functions.when(is_whole, above).otherwise(number),
-    )
+    lower, upper = (functions.when(is_whole, bound).otherwise(number) for bound in (below, above))
+    return lower, upper

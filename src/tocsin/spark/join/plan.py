@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import DataType, LongType, StringType, StructType
 
-from tocsin.index import IndexReader
+from tocsin.index import IndexReader, SubscriptionIndex
 from tocsin.index.additions import Addition
+from tocsin.index.contents import PartBuilder
+from tocsin.index.placement import Placement
+from tocsin.index.shard import ShardDraft
 from tocsin.matching.timed_batch import ROW_SPECIFIC
+from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import SparkError
 from tocsin.model.event import STREAM
 from tocsin.model.options import FOREVER
 from tocsin.model.values import Kind
 from tocsin.spark.event_columns import CLOCK, prune_columns, time_type_of, with_positional_names
 from tocsin.spark.event_decoding import EventLayout
-from tocsin.spark.join.checks import CheckedAttributes, Checker, ValueFamily
+from tocsin.spark.join.checks import (
+    CheckedAttributes,
+    Checker,
+    JoinCheck,
+    NeverError,
+    UndecidedError,
+    ValueFamily,
+    Values,
+    is_first,
+    passes,
+)
 from tocsin.spark.join.leaf_columns import Leaf, any_of, fault_of, fields_of, leaves_of, ticks_of
-from tocsin.spark.join.points import PointTable, points_of
+from tocsin.spark.join.points import PointTable, SqlSubscription, points_of
 from tocsin.spark.join.schemas import Schema
-from tocsin.spark.join.split import split
-from tocsin.spark.join.verification import Values, is_first, passes
+
+_MAX_CONJUNCTIONS: Final = 16  # each carries the earlier ones
 
 _BROADCAST: Final = 64 << 20  # bytes of points that are broadcast at most
 _ARRAYS: Final = {"lows": "double", "highs": "double", "texts": "string", "wholes": "bigint"}
@@ -177,10 +192,8 @@ def _value_arrays(source: _Source, attributes: CheckedAttributes) -> list[Column
             found["texts" if attribute.family is ValueFamily.TEXT else "wholes"].append(leaf.value)
     if all(leaf.is_exact for leaf in map(source.leaves.__getitem__, attributes.used)):
         found["highs"] = []  # equal to the lows
-    return [
-        functions.array(*columns).cast(f"array<{_ARRAYS[name]}>").alias(name)
-        for name, columns in found.items()
-    ]
+    arrays = {name: functions.array(*columns) for name, columns in found.items()}
+    return [column.cast(f"array<{_ARRAYS[name]}>").alias(name) for name, column in arrays.items()]
 
 
 def _hash(number: int, key: Column) -> Column:
@@ -214,9 +227,8 @@ def _point_frame(events: DataFrame, points: PointTable) -> DataFrame:
         )
 
     hashes = functions.transform("keys", hash_of)
-    held = frame.withColumn("coordinate", _coordinate_of(functions.col("schema"), hashes)).drop(
-        "schema", "keys"
-    )
+    coordinate = _coordinate_of(functions.col("schema"), hashes)
+    held = frame.withColumn("coordinate", coordinate).drop("schema", "keys")
     return functions.broadcast(held) if points.table.nbytes <= _BROADCAST else held
 
 
@@ -250,3 +262,61 @@ def _notifications(
     if faults:
         columns.append(nothing.alias("reason"))
     return found.select(*columns)
+
+
+class Split(Struct, frozen=True):
+    """Subscriptions by their matcher; one that no event satisfies is in neither list."""
+
+    by_sql: list[SqlSubscription]
+    remaining: list[Addition]
+
+
+def split(reader: IndexReader, generation: int, checker: Checker, *, may_select: bool) -> Split:
+    """Split the subscriptions of a generation; without `may_select`, SQL decides none that selects values."""
+    found = Split([], [])
+    storage = reader.generations.storage
+    for entry in reader.generation(generation).shards:
+        draft = ShardDraft.of(storage.folder(entry.folder))
+        conjunctions = draft.conjunctions()
+        for validity, records in draft.registry.records().items():
+            left, of_left = [], []
+            for record in records:
+                held = conjunctions[draft.registry.subscriptions.number(record.id)]
+                checks = _checks(held, checker) if may_select or record.select is None else None
+                if checks is None:
+                    left.append(record)
+                    of_left.append(held)
+                elif checks:
+                    found.by_sql.append(SqlSubscription(record.id, validity, checks))
+            if left:
+                found.remaining.append(Addition.of_records(left, validity, of_left))
+    return found
+
+
+def index_remaining(
+    remaining: Sequence[Addition],
+    place: str | os.PathLike[str],
+    matcher: str | None,
+    options: Mapping[str, Any] | None,
+) -> tuple[str, int]:
+    """Build an index of just these subscriptions; return its address and its generation."""
+    index = SubscriptionIndex(place, matcher=matcher, options=options)
+    storage = index.generations.storage
+    placement = Placement(index.shards)
+    builder = PartBuilder(0, placement, matcher, options)
+    for addition in remaining:
+        builder.contents.add(addition)
+    return storage.uri, index.adopt([builder.save(storage)], placement)
+
+
+def _checks(held: Sequence[Conjunction], checker: Checker) -> list[tuple[JoinCheck, ...]] | None:
+    """Return the checks of the satisfiable conjunctions, or None if SQL cannot decide them."""
+    found = []
+    for conjunction in held:
+        try:
+            found.append(checker.checks(conjunction))
+        except NeverError:
+            continue
+        except UndecidedError:
+            return None
+    return found if len(found) <= _MAX_CONJUNCTIONS else None

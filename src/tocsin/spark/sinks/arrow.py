@@ -58,9 +58,8 @@ class ArrowSink(datasource.DataSource):
     def _compression(self) -> str | None:
         given = self.options.get("compression", "none").lower()
         if given not in _COMPRESSIONS:
-            raise SparkError(
-                f"{self.name()}: `compression` is one of {', '.join(_COMPRESSIONS)}, not `{given}`"
-            )
+            known = ", ".join(_COMPRESSIONS)
+            raise SparkError(f"{self.name()}: `compression` is one of {known}, not `{given}`")
         return _COMPRESSIONS[given]
 
 

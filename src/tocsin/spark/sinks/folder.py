@@ -111,9 +111,8 @@ class SinkFolder:
         """Return the header of the folder; raise `SparkError` if it is no sink."""
         found = self._header()
         if found is None:
-            raise SparkError(
-                f"{self.root}: nothing has been committed here, or it is no folder of `tocsin-arrow`"
-            )
+            reason = "nothing has been committed here, or it is no folder of `tocsin-arrow`"
+            raise SparkError(f"{self.root}: {reason}")
         return found
 
     def claim(self, query: str | None, columns: Any, schema: pa.Schema) -> None:
@@ -210,9 +209,8 @@ class SinkFolder:
         except FileNotFoundError:
             return None
         if found.format != FORMAT:
-            raise SparkError(
-                f"{path}: written by a newer Tocsin (format {found.format}, this one reads {FORMAT})"
-            )
+            made = f"format {found.format}, this one reads {FORMAT}"
+            raise SparkError(f"{path}: written by a newer Tocsin ({made})")
         return found
 
 

@@ -150,9 +150,8 @@ class StreamConnection:
                     patience = time.monotonic() + self._access.timeout
                 else:  # the consumer is gone, or its server is behind the leader: try another
                     if time.monotonic() > patience:
-                        raise SparkError(
-                            f"{self._access}: message {first} or a later one is there, but not given"
-                        )
+                        reason = f"message {first} or a later one is there, but not given"
+                        raise SparkError(f"{self._access}: {reason}")
                     self._run(self._close(consumer))
                     consumer = None
                     time.sleep(0.05)
@@ -245,9 +244,8 @@ class StreamConnection:
         found = []
         for subject in self._access.subjects or (">",):
             try:
-                message = await self._stream.get_msg(
-                    self._access.stream, seq=sequence, subject=subject, next=True
-                )
+                of = self._access.stream
+                message = await self._stream.get_msg(of, seq=sequence, subject=subject, next=True)
             except NotFoundError as fault:
                 if fault.err_code != 10037:  # no message found
                     raise
@@ -386,8 +384,7 @@ class _Consumer:
             return
         self._given = given
         self.pending = pending
-        self._arrived.append(
-            Message(sequence, nanoseconds // 1000, message.subject, message.headers, message.data)
-        )
+        told = message.subject, message.headers, message.data
+        self._arrived.append(Message(sequence, nanoseconds // 1000, *told))
         if len(self._arrived) == self._wanted:
             self._done.set()

@@ -15,13 +15,7 @@ from pyspark.sql.types import StructType
 
 from tocsin.model.errors import SparkError
 from tocsin.spark.data_sources import check_options
-from tocsin.spark.sources.jetstream import (
-    ConnectionSettings,
-    Message,
-    SequenceRange,
-    StreamConnection,
-    loss_message,
-)
+from tocsin.spark.sources import jetstream
 
 _Result = TypeVar("_Result")
 _COLUMNS: Final = "sequence long, subject string, time timestamp, headers map<string,string>, payload binary"
@@ -36,20 +30,8 @@ _SCHEMA: Final = pa.schema(
     ]
 )
 _OPTIONS: Final = (
-    "servers",
-    "stream",
-    "subject",
-    "startingSequence",
-    "maxMessagesPerBatch",
-    "partitions",
-    "failOnDataLoss",
-    "user",
-    "password",
-    "token",
-    "credentials",
-    "tls",
-    "tlsCa",
-    "timeout",
+    *("servers", "stream", "subject", "user", "password", "token", "credentials", "tls", "tlsCa", "timeout"),
+    *("startingSequence", "maxMessagesPerBatch", "partitions", "failOnDataLoss"),
 )
 _SERVER: Final = "nats://127.0.0.1:4222"
 _SMALLEST: Final = 1_000  # sequence numbers; a smaller partition costs more than it saves
@@ -80,7 +62,7 @@ class NatsSource(DataSource):
 class _Settings(Struct, frozen=True):
     """The parsed options."""
 
-    access: ConnectionSettings
+    access: jetstream.ConnectionSettings
     starting: int | str  # a number, or `earliest` or `latest`
     most: int | None  # messages in a batch
     partitions: int
@@ -104,7 +86,7 @@ class _Settings(Struct, frozen=True):
             strict=_truth(given, "failOnDataLoss", default=True),
         )
 
-    def first(self, span: SequenceRange) -> int:
+    def first(self, span: jetstream.SequenceRange) -> int:
         """Return the number to start from, in a stream that holds `span`."""
         if isinstance(self.starting, int):
             return max(self.starting, span.first)
@@ -119,7 +101,7 @@ class _Settings(Struct, frozen=True):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of a partition."""
         if isinstance(partition, _Range):
-            with StreamConnection(self.access) as connection:
+            with jetstream.StreamConnection(self.access) as connection:
                 for messages in connection.read(partition.first, partition.end, strict=self.strict):
                     yield _rows(messages)
 
@@ -138,7 +120,7 @@ class _BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return the ranges of the stream's present messages."""
-        with StreamConnection(self._settings.access) as connection:
+        with jetstream.StreamConnection(self._settings.access) as connection:
             span = connection.span()
         return self._settings.split(self._settings.first(span), span.end)
 
@@ -162,7 +144,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return where a new query starts."""
-        first = self._settings.first(self._connection.call(StreamConnection.span))
+        first = self._settings.first(self._connection.call(jetstream.StreamConnection.span))
         return {"from": first, "to": first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -172,16 +154,16 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Take the stream's present end as the query's."""
-        self._target = self._connection.call(StreamConnection.span).end
+        self._target = self._connection.call(jetstream.StreamConnection.span).end
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
         """Return the stream's present end."""
-        end = self._connection.call(StreamConnection.span).end
+        end = self._connection.call(jetstream.StreamConnection.span).end
         return {"from": end, "to": end}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         """Return the batch that follows `start`, or `start` if there is no new message."""
-        span = self._connection.call(StreamConnection.span)
+        span = self._connection.call(jetstream.StreamConnection.span)
         first = self._next(start["to"], span)
         end = span.end if self._target is None else min(span.end, self._target)
         if first >= end:
@@ -209,7 +191,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Close the connection."""
         self._connection.close()
 
-    def _next(self, wanted: int, span: SequenceRange) -> int:
+    def _next(self, wanted: int, span: jetstream.SequenceRange) -> int:
         """Return the number to go on from; raise `SparkError` if messages were lost, unless that is allowed."""
         if wanted > span.end:
             if self._settings.strict:
@@ -220,7 +202,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return span.first
         known = max(wanted, self._clear)
         if known < span.first and self._settings.strict:
-            raise SparkError(loss_message(self._settings.access, known, span.first))
+            raise SparkError(jetstream.loss_message(self._settings.access, known, span.first))
         return max(known, span.first)
 
     def _limited(self, first: int, end: int, most: int) -> int:
@@ -252,14 +234,14 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 class _DriverConnection:
     """The driver's connection, opened at first use, and again after it was lost."""
 
-    def __init__(self, access: ConnectionSettings) -> None:
+    def __init__(self, access: jetstream.ConnectionSettings) -> None:
         self._access = access
-        self._connection: StreamConnection | None = None
+        self._connection: jetstream.StreamConnection | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_access": self._access, "_connection": None}
 
-    def call(self, function: Callable[[StreamConnection], _Result]) -> _Result:
+    def call(self, function: Callable[[jetstream.StreamConnection], _Result]) -> _Result:
         """Call a function with the connection, and return its result."""
         if self._connection is not None:
             try:
@@ -268,7 +250,7 @@ class _DriverConnection:
                 if not self._connection.is_closed:
                     raise
                 self.close()
-        self._connection = StreamConnection(self._access)
+        self._connection = jetstream.StreamConnection(self._access)
         return function(self._connection)
 
     def close(self) -> None:
@@ -278,7 +260,7 @@ class _DriverConnection:
         self._connection = None
 
 
-def _rows(messages: list[Message]) -> pa.RecordBatch:
+def _rows(messages: list[jetstream.Message]) -> pa.RecordBatch:
     sequences, times, subjects, headers, payloads = zip(*messages, strict=True) if messages else ((),) * 5
     pairs = [None if one is None else list(one.items()) for one in headers]
     columns = (sequences, subjects, times, pairs, payloads)
@@ -287,21 +269,17 @@ def _rows(messages: list[Message]) -> pa.RecordBatch:
     )
 
 
-def _access(given: Mapping[str, str]) -> ConnectionSettings:
-    servers = tuple(filter(None, (one.strip() for one in given.get("servers", _SERVER).split(","))))
+def _access(given: Mapping[str, str]) -> jetstream.ConnectionSettings:
+    servers = _listed(given.get("servers", _SERVER))
     try:
-        timeout = float(given.get("timeout", "10"))
-        access = ConnectionSettings(
+        access = jetstream.ConnectionSettings(
             servers=servers,
             stream=given["stream"],
-            subjects=tuple(filter(None, (one.strip() for one in given.get("subject", "").split(",")))),
-            user=given.get("user"),
-            password=given.get("password"),
-            token=given.get("token"),
-            credentials=given.get("credentials"),
+            subjects=_listed(given.get("subject", "")),
+            **{name: given.get(name) for name in ("user", "password", "token", "credentials")},
             tls=_truth(given, "tls", default=False),
             tls_ca=given.get("tlsca"),
-            timeout=timeout,
+            timeout=float(given.get("timeout", "10")),
         )
         str(access)  # a server's address that cannot be read fails here
     except ValueError:
@@ -309,6 +287,10 @@ def _access(given: Mapping[str, str]) -> ConnectionSettings:
             "nats: `servers` are addresses like nats://host:4222, separated by commas, and `timeout` is in seconds"
         ) from None
     return access
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (one.strip() for one in text.split(","))))
 
 
 def _number(given: Mapping[str, str], name: str, kind: str = "a number from 1 on") -> int:
