@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.formats.files import as_text, decompressed, is_readable
+from tocsin.formats.files import as_text, is_readable, open_decompressed
 from tocsin.model.errors import TocsinError
 
 _ONSETS: Final = (
@@ -46,7 +46,7 @@ def read_words(path: Path) -> tuple[str, ...]:
     """Return a file's words, one a line (.gz and .zst too), in their order and without repeats."""
     if not is_readable(path):
         raise TocsinError(f"there is no file {path}; it should hold words, one a line")
-    with path.open("rb") as raw, as_text(decompressed(raw, path.suffix)) as lines:
+    with path.open("rb") as raw, as_text(open_decompressed(raw, path.suffix)) as lines:
         words = tuple(dict.fromkeys(word for line in lines if (word := line.strip())))
     if not words:
         raise TocsinError(f"{path} holds no words; it should hold one a line")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from tocsin.formats.files import decompressed, is_readable
+from tocsin.formats.files import is_readable, open_decompressed
 from tocsin.model.errors import TocsinError
 
 STREAM: Final = "stock"
@@ -56,7 +56,7 @@ def read_prices(path: Path) -> pa.Table:
         raise TocsinError(f"there is no file {path}; name none, and the prices are made up")
     try:
         with path.open("rb") as raw:
-            read = pa.json.read_json(decompressed(raw, path.suffix))
+            read = pa.json.read_json(open_decompressed(raw, path.suffix))
         days = pc.cast(pc.cast(pc.cast(read["date"], pa.date32()), pa.int32()), pa.int64())
         columns = {"name": read["symbol"], "price": read["close"], "volume": read["volume"]}
         table = pa.table({TIME: days, **columns})

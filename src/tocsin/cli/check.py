@@ -42,7 +42,7 @@ class _Entries:
                     first = seen.setdefault(entry.id, entry)
                     if first is not entry:
                         yield SubscriptionError(
-                            f"{entry.place}: the id `{entry.id}` is given at {first.place} already"
+                            f"{entry.location}: the id `{entry.id}` is given at {first.location} already"
                         )
                         continue
                 yield entry
@@ -90,7 +90,7 @@ def check(
             warned += len(warnings)
             for warning in warnings:
                 assert isinstance(entry, Entry)  # noqa: S101 - an error was raised above
-                warn(f"{entry.place}: subscription `{entry.id}`: {warning}")
+                warn(f"{entry.location}: subscription `{entry.id}`: {warning}")
     if not quiet:
         note(f"{counted(good + bad, 'subscription')}: {bad:,} at fault, {counted(warned, 'warning')}")
     if bad:
@@ -102,7 +102,7 @@ def _check_cycles(streams: Dependencies, query: Sequence, entry: Entry) -> None:
     try:
         streams.add(compile_sequence(query).reads, query.publish)
     except SubscriptionError as fault:
-        raise SubscriptionError(f"{entry.place}: subscription `{entry.id}`: {fault.reason}") from None
+        raise SubscriptionError(f"{entry.location}: subscription `{entry.id}`: {fault.reason}") from None
 
 
 def _observed_schema(source: EventFile) -> ObservedSchema:

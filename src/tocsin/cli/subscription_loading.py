@@ -106,9 +106,9 @@ def load_template(
     lines = list(rows)
     done = engine.subscribe_many(Template(template_text(template)), list(rows.values()), id=id_rule)
     for error in done.errors:
-        place = parameters if error.row is None else f"{parameters}:{lines[error.row]}"
+        location = parameters if error.row is None else f"{parameters}:{lines[error.row]}"
         named = "" if error.parameter is None else f"parameter `:{error.parameter}`: "
-        report(f"{place}: {named}{error.reason}")
+        report(f"{location}: {named}{error.reason}")
     if done.never:
         warn(f"{len(done.never):,} rows of {parameters} can never match")
 
@@ -138,7 +138,7 @@ def _described(error: TocsinError, entry: Entry | SubscriptionError) -> str:
     if isinstance(error, LanguageError):
         return describe(error, entry)
     named = "" if isinstance(error, SubscriptionError) and error.id else f"subscription `{entry.id}`: "
-    return f"{entry.place}: {named}{error}"
+    return f"{entry.location}: {named}{error}"
 
 
 def _warn(id_: str, warnings: tuple[str, ...]) -> None:

@@ -33,13 +33,7 @@ from tocsin.engine.filter_runtime import FilterRuntime
 from tocsin.engine.late_events import LateLog, report_late
 from tocsin.engine.pipeline import EventPipeline, Report
 from tocsin.engine.reorder_buffer import ReorderBuffer
-from tocsin.engine.results import (
-    DryRun,
-    EngineStats,
-    NamedAnswerChanges,
-    NamedMatches,
-    NamedSequenceMatches,
-)
+from tocsin.engine.results import DryRun, EngineStats, NamedAnswerChanges, NamedMatches, NamedSequenceMatches
 from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.engine.top_k import TopK
 from tocsin.formats import EventFields, EventReader, Fault
@@ -456,9 +450,7 @@ class Engine:
             return self._match_table(table)
         rows = list(read_events(events, self._reader, stream))
         faults = [row for row in rows if isinstance(row, Fault)]
-        read = {
-            place: row for place, row in enumerate(rows) if isinstance(row, Event) and not is_deletion(row)
-        }
+        read = {i: row for i, row in enumerate(rows) if isinstance(row, Event) and not is_deletion(row)}
         with self._lock:
             self._expire()
             found = self._pipeline.match(read, len(rows), top_k, faults.append)
@@ -525,16 +517,16 @@ class Engine:
 
         `time` and `start` name the attributes with their times.
         """
-        asked = read_query(query).query
+        parsed = read_query(query).query
         rows = list(read_events(events, self._reader, stream, EventFields(time=time, start=start)))
         faults = tuple(row for row in rows if isinstance(row, Fault))
         read = [row for row in rows if isinstance(row, Event)]
         store = self._store
-        if isinstance(asked, Filter):
-            return dry_run_filter(asked, read, faults, store.filters)
-        if isinstance(asked, View):
-            return dry_run_view(asked, read, faults, store.views)
-        return dry_run_sequence(asked, read, faults, store.sequences, self._out_of_orderness)
+        if isinstance(parsed, Filter):
+            return dry_run_filter(parsed, read, faults, store.filters)
+        if isinstance(parsed, View):
+            return dry_run_view(parsed, read, faults, store.views)
+        return dry_run_sequence(parsed, read, faults, store.sequences, self._out_of_orderness)
 
     def stats(self) -> EngineStats:
         """Return sizes and counts."""
@@ -603,9 +595,10 @@ class Engine:
         return event
 
     def _match_table(self, table: ArrowEvents) -> NamedMatches:
+        """Return the matches of an Arrow table with the filters."""
         end = self._clock.now()
         self._reader.count(read=len(table) - len(table.faults), refused=len(table.faults))
-        faults = tuple(row_fault(place, table.faults[place]) for place in sorted(table.faults))
+        faults = tuple(row_fault(position, table.faults[position]) for position in sorted(table.faults))
         with self._lock:
             self._expire()
             registry, found = self._store.registry, self._store.filters.match(table)

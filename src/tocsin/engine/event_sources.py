@@ -45,6 +45,7 @@ def read_events(
 
 
 def _records(events: EventSource) -> Iterator[tuple[int, Any]]:
+    """Yield each record with its number, counted from 1; the rows of Arrow tables are records too."""
     if is_arrow(events):
         yield from arrow_rows([events] if not hasattr(events, "to_batches") else events.to_batches())
         return
@@ -84,13 +85,13 @@ def timed_rows(table: ArrowEvents, time: str, start: str | None, ticks: StreamTi
 def check_no_faults(faults: Mapping[int, str]) -> None:
     """Raise `EventError` for the first faulty row of a table that is taken whole or not at all."""
     if faults:
-        place, fault = min(faults.items())
-        raise EventError(f"row {place} is no event: {fault}; nothing was taken")
+        position, fault = min(faults.items())
+        raise EventError(f"row {position} is no event: {fault}; nothing was taken")
 
 
-def row_fault(place: int, fault: str) -> Fault:
+def row_fault(position: int, fault: str) -> Fault:
     """Return the fault of a table's row."""
-    return Fault("event", place + 1, fault)
+    return Fault("event", position + 1, fault)
 
 
 def table_times(
@@ -103,15 +104,16 @@ def table_times(
     faults: dict[int, str] = {}
     ends = _ticks_of(table, time, "time", ticks, faults)
     starts = ends if start is None else _ticks_of(table, start, "start", ticks, faults)
-    for place in np.flatnonzero(starts > ends).tolist():
-        fault = f"the event starts at {starts[place]}, after its end at {ends[place]}"
-        faults.setdefault(place, fault)
+    for position in np.flatnonzero(starts > ends).tolist():
+        fault = f"the event starts at {starts[position]}, after its end at {ends[position]}"
+        faults.setdefault(position, fault)
     return starts, ends, faults
 
 
 def _ticks_of(
     table: ArrowEvents, name: str, what: str, ticks: StreamTicks, faults: dict[int, str]
 ) -> NDArray[np.int64]:
+    """Return the ticks of each row from column `name`; rows without a usable time are added to `faults`."""
     if name not in table.table.schema.names:
         raise EventError(f"the table has no column `{name}`, which should give the {what} of its rows")
     column = table.table.column(name).combine_chunks()
@@ -125,15 +127,15 @@ def _ticks_of(
         if len(counted) and max(int(counted.max()), -int(counted.min())) <= _LONGEST // factor:
             return counted * factor // (divisor * ticks.length(table.stream))
     found = np.zeros(len(table), dtype=np.int64)
-    for place, (_, row) in enumerate(arrow_rows(table.table.select([name]).to_batches())):
+    for position, (_, row) in enumerate(arrow_rows(table.table.select([name]).to_batches())):
         raw = None if isinstance(row, UnreadableRecord) else row[name]
         try:
             if raw is None:
                 raise missing_field(name, what)
             check_times(ticks, table.stream, **{what: raw})
-            found[place] = ticks.read(raw, table.stream)
+            found[position] = ticks.read(raw, table.stream)
         except (EventError, KindError) as fault:
-            faults.setdefault(place, str(fault))
+            faults.setdefault(position, str(fault))
     return found
 
 
@@ -147,12 +149,12 @@ def publishable_parts(
     begin = 0
     for end in [*(last + 1).tolist(), len(table)]:
         reached, failure = end, None
-        for place in (np.flatnonzero(refused[begin:end]) + begin).tolist():
+        for position in (np.flatnonzero(refused[begin:end]) + begin).tolist():
             reader.refuse()
             try:
-                report(row_fault(place, table.faults[place]))
+                report(row_fault(position, table.faults[position]))
             except Exception as fault:  # noqa: BLE001 - whatever it is, the rows before it are published
-                reached, failure = place, fault
+                reached, failure = position, fault
                 break
         reader.count(read=reached - begin - int(refused[begin:reached].sum()))
         if reached > begin:

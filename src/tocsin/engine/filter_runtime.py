@@ -123,16 +123,16 @@ class FilterRuntime:
         """Return the filters that each event satisfies."""
         if len(events.events) != 1:
             return self.match(events.batch)
-        self._settle()
+        self._adopt_index()
         found = self.matcher.match_one(events.attributes[0])
         return FilterMatches(np.zeros(len(found), dtype=np.int64), found)
 
     def match(self, events: EventBatch) -> FilterMatches:
         """Return the filters that each event satisfies, of events without times."""
-        self._settle()
+        self._adopt_index()
         return FilterMatches.of(self.matcher.match(events))
 
-    def _settle(self) -> None:
+    def _adopt_index(self) -> None:
         """Let go of the starting matcher once it has handed over to an index."""
         if self._starting is not None and self._starting.index is not None:
             self.matcher, self._starting = self._starting.index, None

@@ -26,12 +26,12 @@ class History:
     def add(self, event: Event, now: int) -> None:
         """Keep an event, if it says so and its time is not over."""
         if event.valid_until is not None and event.valid_until > now:
-            place = next(self._order)
-            self.events[place] = event
-            heappush(self._expiries, (event.valid_until, place))
+            number = next(self._order)
+            self.events[number] = event
+            heappush(self._expiries, (event.valid_until, number))
 
     def expire(self, now: int) -> None:
         """Let go of the events whose time is over."""
         while self._expiries and self._expiries[0][0] <= now:
-            _, place = heappop(self._expiries)
-            del self.events[place]
+            _, number = heappop(self._expiries)
+            del self.events[number]

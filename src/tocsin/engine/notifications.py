@@ -49,7 +49,7 @@ class FilterNotifications(Struct, frozen=True):
             subscription=self.ids[i],
             event_ids=(event.id,),
             events=(event,),
-            values=_selected(select, event) if select else None,
+            values=_select_values(select, event) if select else None,
             start=event.start,
             end=event.end,
             generation=self.generation,
@@ -106,25 +106,25 @@ class Notifications(Sequence[Notification]):
     """
 
     def __init__(self, parts: Sequence[NotificationPart]) -> None:
-        self.places: list[tuple[NotificationPart, int]] = []
+        self.entries: list[tuple[NotificationPart, int]] = []
         rows: list[int] = []
         for part in parts:
             rows += part.rows.tolist()
-            self.places += zip(repeat(part), range(len(part.rows)))
+            self.entries += zip(repeat(part), range(len(part.rows)))
         if len(rows) > 1:
-            self.places = [self.places[place] for place in np.argsort(rows, kind="stable").tolist()]
+            self.entries = [self.entries[position] for position in np.argsort(rows, kind="stable").tolist()]
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.entries)
 
     def __iter__(self) -> Iterator[Notification]:
-        for part, i in self.places:
+        for part, i in self.entries:
             yield part.notification(i)
 
     def to_list(self) -> list[Notification]:
         """Return all notifications as objects."""
         found = []
-        for part, i in self.places:
+        for part, i in self.entries:
             found.append(part.notification(i))
         return found
 
@@ -138,7 +138,7 @@ class Notifications(Sequence[Notification]):
         """Return one notification, or a list of those in a slice."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        part, i = self.places[index]
+        part, i = self.entries[index]
         return part.notification(i)
 
 
@@ -147,7 +147,7 @@ def first_answer(id_: str, answer: Answer, generation: int) -> Notification:
     return Notification(id_, (), new=answer, generation=generation, view=True)
 
 
-def _selected(items: tuple[SelectItem, ...], event: Event) -> dict[str, Any]:
+def _select_values(items: tuple[SelectItem, ...], event: Event) -> dict[str, Any]:
     attributes = event.attributes
     if event.stream is not None:
         attributes = {**attributes, STREAM: event.stream}

@@ -54,10 +54,10 @@ class Admitted(NamedTuple):
 
 
 class _Published(Struct, frozen=True):
-    """An event that a sequence published, and the row and place of the event that completed the sequence."""
+    """An event that a sequence published, and the row and position of the event that completed the sequence."""
 
     row: int
-    place: int
+    position: int
     event: Event
 
 
@@ -168,19 +168,16 @@ class EventPipeline:
     # the stages
 
     def _match_filters(
-        self,
-        events: TimedBatch,
-        times: NDArray[np.int64] | int,
-        top: TopK | None,
-        deletions: frozenset[int],
+        self, events: TimedBatch, times: NDArray[np.int64] | int, top: TopK | None, deletions: frozenset[int]
     ) -> FilterNotifications:
+        """Return the notifications of filters, without deleted rows and invalid subscriptions; `top` keeps the best."""
         found = self._store.filters.process(events)
         if deletions:
             found = found.take(~np.isin(found.rows, list(deletions)))
         if self._store.registry.has_validity:
             found = self._applicable(found, events, times)
         if top is not None:
-            found = top.choose(found, events.batch, top.event_weights(1) * len(events), self._store)
+            found = top.keep_best(found, events.batch, top.event_weights(1) * len(events), self._store)
         return self._filter_part(events, found)
 
     def _applicable(
@@ -197,7 +194,7 @@ class EventPipeline:
 
         A sequence comes before the filters on the event that it publishes.
         """
-        store, place = self._store, 0
+        store, position = self._store, 0
         found: list[tuple[int, int, Notification]] = []
         published: list[_Published] = []
         for one in released:
@@ -208,10 +205,10 @@ class EventPipeline:
                 for i, number in enumerate(matches.subscriptions.tolist()):
                     id_ = store.registry.id(number)
                     note = sequence_notification(id_, matches.match(i), starts[i], ends[i], store.generation)
-                    found.append((rows[at[i]], place + at[i], note))
+                    found.append((rows[at[i]], position + at[i], note))
                 for row, event in matches.published:
-                    published.append(_Published(rows[row + first], place + row + first, event))
-            place += len(rows)
+                    published.append(_Published(rows[row + first], position + row + first, event))
+            position += len(rows)
         if published and store.filter_count:
             found += self._match_published(published)
         if len(found) > 1:
@@ -220,7 +217,7 @@ class EventPipeline:
         return SequenceNotifications(rows_of, list(map(itemgetter(2), found))), published
 
     def _match_published(self, published: list[_Published]) -> list[tuple[int, int, Notification]]:
-        """Return the notifications of filters on the streams that sequences publish, with their rows and places."""
+        """Return the notifications of filters on the streams that sequences publish, with their rows and positions."""
         store = self._store
         events = TimedBatch([one.event for one in published])
         found = store.filters.process(events)
@@ -233,7 +230,7 @@ class EventPipeline:
         part = self._filter_part(events, found)
         rows = found.rows.tolist()
         return [
-            (published[row].row, published[row].place, part.notification(i)) for i, row in enumerate(rows)
+            (published[row].row, published[row].position, part.notification(i)) for i, row in enumerate(rows)
         ]
 
     def _update_views(
@@ -281,10 +278,11 @@ class EventPipeline:
 
     def _notify(self, parts: list[NotificationPart]) -> Notifications:
         notifications = Notifications(parts)
-        self.notified += len(notifications.places)
+        self.notified += len(notifications.entries)
         return notifications
 
     def _filter_part(self, events: TimedBatch, found: FilterMatches) -> FilterNotifications:
+        """Return filter matches as notifications."""
         queries = self._store.queries
         return FilterNotifications(
             found.rows,
@@ -317,7 +315,7 @@ class EventPipeline:
         if found is None:
             found = self._applicable(store.filters.process(batch), batch, ALWAYS)
             if top is not None:
-                found = top.choose(found, batch.batch, weights, store)
+                found = top.keep_best(found, batch.batch, weights, store)
         return FilterMatches(at[found.rows], found.numbers, found.scores)
 
     def match_history(self, added: ConjunctionBatch) -> tuple[Notification, ...]:

@@ -73,6 +73,7 @@ class ReorderBuffer:
     def _push_each(
         self, events: TimedBatch, streams: Collection[str], skipped: Collection[int]
     ) -> list[Released]:
+        """Push the events one by one, and return the released ones by the length of their stream's tick."""
         ready: dict[int, tuple[list[Event], list[int]]] = {}
         for row, end in enumerate(events.ends.tolist()):
             if row in skipped or row in events.faults:

@@ -71,16 +71,14 @@ class NamedMatches(Struct, frozen=True):
         distinct, which = np.unique(numbers, return_inverse=True)
         ids = [registry.id(number) for number in distinct.tolist()]
         if scores is not None:
-            named = tuple(ids[place] for place in which.tolist())
+            named = tuple(ids[i] for i in which.tolist())
             return cls(offsets, named, faults, tuple(scores.tolist()))
         # Sorting integers (the row, then the rank of the id) is quicker than sorting the strings of every row.
         order = sorted(range(len(ids)), key=ids.__getitem__)
         rank = np.empty(len(ids), dtype=np.int64)
         rank[order] = np.arange(len(ids))
         by_name = np.sort(rows * max(len(ids), 1) + rank[which]) % max(len(ids), 1)
-        return cls(
-            offsets, tuple(ids[place] for place in np.array(order, dtype=np.int64)[by_name].tolist()), faults
-        )
+        return cls(offsets, tuple(ids[i] for i in np.array(order, dtype=np.int64)[by_name].tolist()), faults)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

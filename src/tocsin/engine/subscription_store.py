@@ -226,6 +226,7 @@ class SubscriptionStore:
         return added if isinstance(added, ConjunctionBatch) else _NO_FILTERS
 
     def _is_same(self, id_: str, other: CompiledSubscription[Any]) -> bool:
+        """Tell whether the stored subscription equals `other` in query, weight, witness and validity."""
         number, options = self.registry.number(id_), other.options
         return (
             self.queries.query(number) == other.query
@@ -251,6 +252,7 @@ class SubscriptionStore:
             raise
 
     def _remove(self, ids: Iterable[str]) -> None:
+        """Remove subscriptions from the registry, the queries and the runtimes."""
         numbers = []
         for id_ in ids:
             number = self.registry.remove(id_)

@@ -60,7 +60,7 @@ class TopK:
         check_event_weights(self._weights, events)
         return [{**event_weight(self._weights, row), STREAM: 0.0} for row in range(events)]
 
-    def choose(
+    def keep_best(
         self,
         matches: FilterMatches,
         events: EventBatch,
@@ -72,7 +72,7 @@ class TopK:
         for row, number in zip(matches.rows.tolist(), matches.numbers.tolist(), strict=True):
             numbers.setdefault(row, []).append(number)
         best = {row: self._best(some, events, row, weights[row], store) for row, some in numbers.items()}
-        return _joined(best)
+        return _as_matches(best)
 
     def rank(
         self, events: EventBatch, weights: Sequence[Mapping[str, float]], store: SubscriptionStore
@@ -84,19 +84,19 @@ class TopK:
         matcher = store.filters.matcher
         if not isinstance(matcher, RankingMatcher) or store.registry.has_validity:
             return None
-        asked = self.top + _TIES
+        requested = self.top + _TIES
         best: dict[int, list[Scored]] = {}
         undecided: list[int] = []
-        for row, found in enumerate(matcher.rank(events, asked, weights).to_lists()):
-            if len(found) == asked and found[self.top - 1][1] == found[-1][1]:
+        for row, found in enumerate(matcher.rank(events, requested, weights).to_lists()):
+            if len(found) == requested and found[self.top - 1][1] == found[-1][1]:
                 undecided.append(row)  # more are equally good than were asked for: the ids must decide
             else:
-                best[row] = self._ordered(found, store)
+                best[row] = self._keep_best(found, store)
         if undecided:
             matches = matcher.match(events)
             for row in undecided:
                 best[row] = self._best(matches[row].tolist(), events, row, weights[row], store)
-        return _joined(dict(sorted(best.items())))
+        return _as_matches(dict(sorted(best.items())))
 
     def _best(
         self,
@@ -106,19 +106,21 @@ class TopK:
         weights: Mapping[str, float],
         store: SubscriptionStore,
     ) -> list[Scored]:
+        """Return the k best of these subscriptions for one event, with their scores."""
         attributes = events.attributes(row)
         own = store.queries.weights
         scored = (
             (number, score(_normal_form(store, number), attributes, own.get(number, 1.0), weights))
             for number in numbers
         )
-        return self._ordered(scored, store)
+        return self._keep_best(scored, store)
 
-    def _ordered(self, scored: Iterable[Scored], store: SubscriptionStore) -> list[Scored]:
+    def _keep_best(self, scored: Iterable[Scored], store: SubscriptionStore) -> list[Scored]:
         return nsmallest(self.top, scored, key=lambda pair: (-pair[1], store.registry.id(pair[0])))
 
 
-def _joined(best: Mapping[int, list[Scored]]) -> FilterMatches:
+def _as_matches(best: Mapping[int, list[Scored]]) -> FilterMatches:
+    """Return the scored subscriptions of each row as filter matches."""
     rows = [row for row, scored in best.items() for _ in scored]
     pairs = [pair for scored in best.values() for pair in scored]
     return FilterMatches(

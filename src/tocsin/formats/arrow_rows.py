@@ -21,7 +21,7 @@ def is_arrow(source: object) -> bool:
 
 
 def arrow_rows(batches: Iterable[Any]) -> Records:
-    """Return each row's number, from 1, and its attributes.
+    """Yield each row's number, from 1, and its attributes.
 
     A null is an absent attribute, a struct a nested one, and a timestamp without a zone is in UTC. A column whose
     type is no kind of value is dropped, as arrays are. A cell that Python cannot hold makes its row unreadable.
@@ -48,15 +48,16 @@ def parquet_batches(path: str, rows: int = 10_000) -> tuple[int, Iterator[Any]]:
 
 
 def _rows(batch: Any) -> Iterator[dict[str, Any] | UnreadableRecord]:
+    """Yield each row of a batch as a dictionary; a row with an unreadable cell is an `UnreadableRecord`."""
     try:
         yield from batch.to_pylist()
         return
-    except _UNHELD:
+    except _UNREADABLE:
         pass  # one cell makes the whole batch fail, so each row is read alone
     for start in range(batch.num_rows):
         try:
             yield batch.slice(start, 1).to_pylist()[0]
-        except _UNHELD as fault:
+        except _UNREADABLE as fault:
             yield UnreadableRecord(f"a cell cannot be read: {fault}")
 
 
@@ -65,10 +66,10 @@ def _conversion(kind: Any) -> Conversion | None:
     if pa.types.is_dictionary(kind):
         return _conversion(kind.value_type)
     if pa.types.is_timestamp(kind):
-        return _in_utc if kind.tz is None else None
+        return _to_utc if kind.tz is None else None
     if pa.types.is_struct(kind):
         inner = {field.name: convert for field in kind if (convert := _conversion(field.type))}
-        return (lambda value: _converted(value, inner)) if inner else None
+        return (lambda value: _convert_struct(value, inner)) if inner else None
     return (
         _drop
         if isinstance(kind, pa.BaseExtensionType) or any(is_kind(kind) for is_kind in _NO_KIND)
@@ -76,7 +77,7 @@ def _conversion(kind: Any) -> Conversion | None:
     )
 
 
-def _in_utc(value: Any) -> Any:
+def _to_utc(value: Any) -> Any:
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
 
 
@@ -84,7 +85,7 @@ def _drop(_: Any) -> Any:
     return ()  # arrays are dropped and counted
 
 
-def _converted(value: Any, inner: dict[str, Conversion]) -> Any:
+def _convert_struct(value: Any, inner: dict[str, Conversion]) -> Any:
     if value is None:
         return None
     return {**value, **{name: convert(value[name]) for name, convert in inner.items()}}
@@ -98,4 +99,4 @@ _NO_KIND = (
     pa.types.is_time,
     pa.types.is_duration,
 )
-_UNHELD = (OverflowError, ValueError, KeyError, LookupError, pa.ArrowException)
+_UNREADABLE = (OverflowError, ValueError, KeyError, LookupError, pa.ArrowException)

@@ -39,14 +39,14 @@ def read_cloud_event(
         value = record.get(name)
         if not isinstance(value, str) or not value:
             raise EventError(f"a CloudEvent needs its `{name}`, a string that is not empty")
-    given = record.get("time")
-    if ticks is not None and given:
-        check_times(ticks, str(record["type"]), time=given)
+    time = record.get("time")
+    if ticks is not None and time:
+        check_times(ticks, str(record["type"]), time=time)
     return read_event(
         record,
         id=str(record["id"]),
         stream=str(record["type"]),
-        time=given or now,
+        time=time or now,
         valid_until=record.get("expirytime"),
         dropped=dropped,
         ticks=ticks,

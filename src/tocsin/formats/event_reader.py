@@ -18,7 +18,7 @@ from tocsin.model.values import json_type
 
 
 class Fault(Struct, frozen=True):
-    """A record that could not be read, with its place; if `line` is 0, `source` is the whole place."""
+    """A record that could not be read, with its location; if `line` is 0, `source` is the whole location."""
 
     source: str
     line: int
@@ -73,7 +73,7 @@ class EventReader:
     ) -> Event | Fault:
         """Return the record as an event, or its fault; `fields` replace the reader's own.
 
-        An event from a `source` without an id of its own is named after its place there.
+        An event from a `source` without an id of its own is named after its position there.
         """
         try:
             if isinstance(record, UnreadableRecord):
@@ -113,24 +113,25 @@ class EventReader:
     def _event(
         self, record: Mapping[str, object], name: str | None, stream: str | None, fields: EventFields
     ) -> Event:
+        """Return the event that a record describes; `name` is its id if no field has one."""
         if not isinstance(record, Mapping):
             raise EventError(f"an event is an object with attributes, not {json_type(record)}")
         if is_cloud_event(record):
             now = self.now(str(record.get("type")))
             return read_cloud_event(record, now=now, dropped=self._drop, ticks=self.ticks)
         of = stream if fields.stream is None else str(required(record, fields.stream, "stream"))
-        given = {
+        times = {
             what: required(record, path, what)
             for what, path in (("time", fields.time), ("start", fields.start))
             if path is not None
         }
-        check_times(self.ticks, of, **given)
+        check_times(self.ticks, of, **times)
         return read_event(
             record,
             stream=of,
             id=name if fields.id is None else str(required(record, fields.id, "id")),
-            time=given["time"] if "time" in given else self.now(of),
-            start=given.get("start"),
+            time=times["time"] if "time" in times else self.now(of),
+            start=times.get("start"),
             valid_until=find(record, fields.valid_until),
             dropped=self._drop,
             ticks=self.ticks,

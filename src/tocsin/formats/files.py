@@ -72,6 +72,7 @@ class EventFile:
             raise EventError(f"{self.name} cannot be read further than record {self._row}: {fault}") from None
 
     def _records(self) -> Records:
+        """Yield the records of the file or of standard input."""
         if self.format in _TABLES:
             if self.path is None:
                 raise EventError(f"{self.format} cannot be read from standard input; name the file")
@@ -83,7 +84,7 @@ class EventFile:
             return
         self.size = self.path.stat().st_size or None  # the size of a pipe is unknown
         with self.path.open("rb") as self._raw:
-            yield from _text_records(decompressed(self._raw, self.path.suffix), self.format)
+            yield from _text_records(open_decompressed(self._raw, self.path.suffix), self.format)
 
 
 def open_events(
@@ -120,16 +121,16 @@ def known_format(path: Path) -> Format | None:
 
 
 def raw_records(path: Path, format: Format, *, typed: bool = True) -> Records:
-    """Return a file's records with their line numbers; unless `typed`, all fields of CSV are strings."""
+    """Yield a file's records with their line numbers; unless `typed`, all fields of CSV are strings."""
     if format in _TABLES:
         yield from arrow_rows(_batches(path, format)[1])
         return
     with path.open("rb") as raw:
-        yield from _text_records(decompressed(raw, path.suffix), format, typed=typed)
+        yield from _text_records(open_decompressed(raw, path.suffix), format, typed=typed)
 
 
-def decompressed(raw: IO[bytes], suffix: str) -> IO[bytes]:
-    """Return `raw` decompressed by its file's last suffix."""
+def open_decompressed(raw: IO[bytes], suffix: str) -> IO[bytes]:
+    """Return a reader of the decompressed bytes, by the file's last suffix; `raw` stays the caller's to close."""
     if suffix.lower() == ".gz":
         return cast("IO[bytes]", gzip.open(raw))
     if suffix.lower() == ".zst":
@@ -149,6 +150,7 @@ def as_text(stream: IO[bytes]) -> Iterator[IO[str]]:
 
 
 def _text_records(stream: IO[bytes], format: Format, *, typed: bool = True) -> Records:
+    """Yield the records of a CSV, JSON or JSON Lines stream."""
     if format is Format.CSV:
         with as_text(stream) as text:
             yield from csv_rows(text, typed=typed)

@@ -109,6 +109,7 @@ def _step_record(step: WitnessStep) -> dict[str, Any]:
 
 
 def _event_record(event: Event) -> dict[str, Any]:
+    """Return an event as an object for JSON."""
     stream = {} if event.stream is None else {"stream": event.stream}
     return {
         "id": event.id,

@@ -32,7 +32,7 @@ Records: TypeAlias = Iterator[tuple[int, Mapping[str, object] | UnreadableRecord
 
 
 def json_lines(lines: Iterable[bytes]) -> Records:
-    """Return each line's number and object; blank lines are skipped."""
+    """Yield each line's number and object; blank lines are skipped."""
     for number, raw in enumerate(lines, 1):
         line = raw.removeprefix(BOM) if number == 1 else raw
         if not line or line.isspace():
@@ -50,7 +50,7 @@ def json_lines(lines: Iterable[bytes]) -> Records:
 
 
 def json_array(text: bytes) -> Records:
-    """Return the objects of one array, or the one object, with the position of each."""
+    """Yield the objects of one array, or the one object, with the position of each."""
     decoded = json_record(text.removeprefix(BOM))
     yield from enumerate(decoded if isinstance(decoded, list) else [decoded], 1)
 
@@ -67,7 +67,7 @@ def json_record(text: bytes | str | None) -> Mapping[str, object] | UnreadableRe
 
 
 def csv_rows(text: IO[str], *, typed: bool = True) -> Records:
-    """Return each row's line number and attributes; raise `EventError` if the header cannot be read.
+    """Yield each row's line number and attributes; raise `EventError` if the header cannot be read.
 
     The first line names the attributes. An empty field is an absent attribute. A field that is written as a
     number is a number, unless it has leading zeros (`007` is a string); `true` and `false` are booleans;
@@ -97,8 +97,8 @@ def csv_rows(text: IO[str], *, typed: bool = True) -> Records:
         if len(row) != len(header):
             yield line, UnreadableRecord(f"{len(row)} fields, but the header names {len(header)}")
             continue
-        given = {name: field for name, field in zip(header, row, strict=True) if field}
-        yield line, {name: _csv_value(field) for name, field in given.items()} if typed else given
+        fields = {name: field for name, field in zip(header, row, strict=True) if field}
+        yield line, {name: _csv_value(field) for name, field in fields.items()} if typed else fields
 
 
 def _csv_value(field: str) -> object:

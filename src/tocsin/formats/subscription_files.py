@@ -9,7 +9,7 @@ from typing import IO, cast
 
 from msgspec import Struct
 
-from tocsin.formats.files import Format, as_text, decompressed, is_readable, known_format, raw_records
+from tocsin.formats.files import Format, as_text, is_readable, known_format, open_decompressed, raw_records
 from tocsin.formats.records import UnreadableRecord
 from tocsin.model.errors import EventError, LanguageError, SubscriptionError
 
@@ -18,7 +18,7 @@ _KNOWN = {"id", "text", "query", "valid_from", "valid_until", "owner", "weight",
 
 
 class Entry(Struct, frozen=True):
-    """A subscription in a file: its id, its text or JSON form, and its place."""
+    """A subscription in a file: its id, its text or JSON form, and its location."""
 
     source: str
     line: int
@@ -32,13 +32,13 @@ class Entry(Struct, frozen=True):
     witness: object = None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return file and line, as editors know them."""
         return f"{self.source}:{self.line}"
 
 
 def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Entry | SubscriptionError]:
-    """Return the subscriptions of a file; an unreadable entry is returned as its `SubscriptionError`.
+    """Yield the subscriptions of a file; an unreadable entry is returned as its `SubscriptionError`.
 
     In plain text a subscription begins at the beginning of a line, after an optional `id:`, and continues on
     indented lines; `--` begins a comment. JSON lines and tables have `id` and `text` (or `query`, the JSON form),
@@ -48,7 +48,7 @@ def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Ent
         raise SubscriptionError(f"there is no file {path}")
     known = format or known_format(path)
     if known is None:
-        with path.open("rb") as raw, as_text(decompressed(raw, path.suffix)) as text:
+        with path.open("rb") as raw, as_text(open_decompressed(raw, path.suffix)) as text:
             yield from _from_text(text, str(path))
         return
     try:
@@ -59,13 +59,14 @@ def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Ent
 
 
 def describe(error: LanguageError, entry: Entry) -> str:
-    """Return an error in an entry's text with its place in the file."""
+    """Return an error in an entry's text with its location in the file."""
     line = entry.line + error.line - 1
     column = error.column + (entry.column if error.line == 1 else 0)
     return f"{entry.source}:{line}:{column}: subscription `{entry.id}`: {error.reason}\n{error.details()}"
 
 
 def _from_text(lines: IO[str], source: str) -> Iterator[Entry | SubscriptionError]:
+    """Yield each subscription of a text file; an indented line continues the one before."""
     begun: tuple[int, int, str] | None = None
     parts: list[str] = []
     for number, line in enumerate(lines, 1):
@@ -95,32 +96,35 @@ def _made_id(source: str, line: int) -> str:
 def _from_record(
     record: Mapping[str, object] | UnreadableRecord, source: str, line: int
 ) -> Entry | SubscriptionError:
-    place = f"{source}:{line}"
+    """Return the subscription that a record describes, or the error that says what is wrong with it."""
+    location = f"{source}:{line}"
     if isinstance(record, UnreadableRecord):
-        return SubscriptionError(f"{place}: {record.reason}")
+        return SubscriptionError(f"{location}: {record.reason}")
     if not hasattr(record, "items"):  # JSON may hold anything
-        return SubscriptionError(f"{place}: a subscription is an object with `id` and `text`, not {record!r}")
-    given = {key: value for key, value in record.items() if value is not None}
-    unknown = [key for key in given if key not in _KNOWN]
+        return SubscriptionError(
+            f"{location}: a subscription is an object with `id` and `text`, not {record!r}"
+        )
+    fields = {key: value for key, value in record.items() if value is not None}
+    unknown = [key for key in fields if key not in _KNOWN]
     if unknown:
         return SubscriptionError(
-            f"{place}: unknown key `{unknown[0]}`; known are {', '.join(sorted(_KNOWN))}"
+            f"{location}: unknown key `{unknown[0]}`; known are {', '.join(sorted(_KNOWN))}"
         )
-    query = given.get("query", given.get("text"))
-    if not isinstance(query, (str, Mapping)) or ("query" in given and "text" in given):
-        return SubscriptionError(f"{place}: a subscription needs either a `text`, or a `query` in JSON")
-    owner = given.get("owner")
+    query = fields.get("query", fields.get("text"))
+    if not isinstance(query, (str, Mapping)) or ("query" in fields and "text" in fields):
+        return SubscriptionError(f"{location}: a subscription needs either a `text`, or a `query` in JSON")
+    owner = fields.get("owner")
     return Entry(
         source,
         line,
         0,
-        str(given.get("id", _made_id(source, line))),
+        str(fields.get("id", _made_id(source, line))),
         cast("str | Mapping[str, object]", query),
-        _time(given.get("valid_from")),
-        _time(given.get("valid_until")),
+        _time(fields.get("valid_from")),
+        _time(fields.get("valid_until")),
         None if owner is None else str(owner),
-        _number(given.get("weight", 1.0)),
-        given.get("witness"),
+        _number(fields.get("weight", 1.0)),
+        fields.get("witness"),
     )
 
 

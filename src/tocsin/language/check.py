@@ -95,6 +95,7 @@ def _empty_lists(condition: Condition) -> Iterator[str]:
 
 
 def _conditions(query: Query) -> list[Condition]:
+    """Return the conditions of a query, nested sequences included; those that are always true are left out."""
     if isinstance(query, Filter):
         return [query.condition]
     if isinstance(query, View):

@@ -74,6 +74,7 @@ def explain_condition(condition: Condition, attributes: Mapping[str, Value]) -> 
 
 
 def _failed_predicates(reason: Reason, *, wanted: bool) -> tuple[Reason, ...]:
+    """Return the predicates that keep `reason` from having the truth value `wanted`."""
     if reason.truth is wanted:
         return ()
     if reason.connective is None:

@@ -111,6 +111,7 @@ def _path_after_alias(path: str) -> str:
 
 
 def _arithmetic(term: terms.Arithmetic, sequence: bool) -> str:
+    """Return the text of an operation, with the parentheses that its operands need."""
     left, right = term_text(term.left, sequence=sequence), term_text(term.right, sequence=sequence)
     tight = term.operator not in _LOOSE
     if tight and isinstance(term.left, terms.Arithmetic) and term.left.operator in _LOOSE:
@@ -121,6 +122,7 @@ def _arithmetic(term: terms.Arithmetic, sequence: bool) -> str:
 
 
 def _predicate(predicate: Predicate, sequence: bool) -> str:
+    """Return the text of a predicate."""
     operator = predicate.operator
     subject = term_text(predicate.subject, sequence=sequence)
     operands = [term_text(operand, sequence=sequence) for operand in predicate.operands]
@@ -145,6 +147,7 @@ def _filter(query: queries.Filter) -> str:
 
 
 def _sequence(query: queries.Sequence, *, nested: bool = False) -> str:
+    """Return the text of a sequence: one clause per line, or all in one line if it is nested."""
     parts = [_step(step) for step in query.steps]
     if query.within is not None:
         parts.append(f"within {term_text(query.within)}")

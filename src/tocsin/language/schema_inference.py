@@ -51,6 +51,7 @@ class ObservedSchema:
 
 
 def _kind_mismatch(predicate: Predicate, schema: defaultdict[str, set[Kind]]) -> str | None:
+    """Return a warning if the events' attribute never has a kind that the predicate admits."""
     subject = predicate.subject
     if not isinstance(subject, Attribute) or subject.path not in schema or not predicate.operands:
         return None
@@ -67,7 +68,7 @@ def _kind_mismatch(predicate: Predicate, schema: defaultdict[str, set[Kind]]) ->
 
 
 def _predicates(query: Query) -> Iterator[tuple[str | None, Predicate]]:
-    """Return each predicate with the stream of its attributes, where that is known."""
+    """Yield each predicate with the stream of its attributes, where that is known."""
     if isinstance(query, Filter):
         for predicate in leaves(query.condition):
             yield query.stream, predicate
@@ -82,7 +83,7 @@ def _predicates(query: Query) -> Iterator[tuple[str | None, Predicate]]:
 
 
 def _sequence_predicates(query: Sequence) -> Iterator[tuple[str | None, Predicate]]:
-    """Return the predicates that compare an event of a named stream with constants."""
+    """Yield the predicates that compare an event of a named stream with constants."""
     streams: dict[str | None, str] = {}
     for step in query.steps:
         if isinstance(step.source, Sequence):

@@ -146,7 +146,7 @@ class IndexedMatcher(ABC):
         """Write expressions from `begin` on, as many as there is room for; return where it stopped."""
 
     def _recalled(self, numbers: Keys) -> Iterator[Expressions]:
-        """Return stored expressions, a slice of them at a time, without the members of their lists."""
+        """Yield stored expressions, a slice of them at a time, without the members of their lists."""
         done, room = 0, max(64, 8 * min(len(numbers), SLICE))
         while done < len(numbers):
             into = conjunction_store.blank_expressions(min(len(numbers) - done, SLICE), room)
@@ -183,7 +183,7 @@ class IndexedMatcher(ABC):
         return {number: tuple(found[number]) for number in numbers}
 
     def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:
-        """Return every conjunction with its subscription's id, as an array of one."""
+        """Yield every conjunction with its subscription's id, as an array of one."""
         for ids, clauses in self._all():
             if _is_conjunction(clauses):
                 yield ids, _conjunction(clauses)
@@ -193,6 +193,7 @@ class IndexedMatcher(ABC):
         return ((ids, clauses) for ids, clauses in self._all() if not _is_conjunction(clauses))
 
     def _all(self) -> Iterator[tuple[IdArray, Clauses]]:
+        """Yield every stored conjunction or CNF with its id."""
         with self._lock:
             self._finish_pending()
             index = self._store.ids

@@ -60,7 +60,7 @@ class ClauseGroup(Struct, frozen=True):
             yield subscription, bound if values else self.shape
 
     def expanded(self, max_conjunctions: int = MAX_CONJUNCTIONS) -> Iterator[ConjunctionGroup]:
-        """Return equivalent conjunctions, or raise `NormalFormError` past the limit."""
+        """Yield equivalent conjunctions, or raise `NormalFormError` past the limit."""
         for conjunction in to_dnf(Cnf(self.shape).condition(), max_conjunctions).conjunctions:
             yield ConjunctionGroup(conjunction, self.ids, self.columns)
 
@@ -120,7 +120,7 @@ class ConjunctionBatch(Struct, frozen=True):
         return sum(len(ids) for ids in (*(g.ids for g in self.groups), *(g.ids for g in self.clauses)))
 
     def __iter__(self) -> Iterator[tuple[int, Conjunction]]:
-        """Return the conjunctions with their subscriptions' ids; CNFs are not among them."""
+        """Yield the conjunctions with their subscriptions' ids; CNFs are not among them."""
         for group in self.groups:
             yield from group
 

@@ -54,13 +54,13 @@ class Oracle:
         return self._size
 
     def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:
-        """Return every conjunction with its subscription's id, as an array of one."""
+        """Yield every conjunction with its subscription's id, as an array of one."""
         for id_, stored in self._stored.items():
             ids = np.array([id_], dtype=np.int64)
             yield from ((ids, conjunction) for conjunction in stored.conjunctions)
 
     def clauses(self) -> Iterator[tuple[IdArray, Clauses]]:
-        """Return every CNF with its subscription's id, as an array of one."""
+        """Yield every CNF with its subscription's id, as an array of one."""
         for id_, stored in self._stored.items():
             ids = np.array([id_], dtype=np.int64)
             yield from ((ids, clauses) for clauses in stored.clauses)
@@ -182,6 +182,6 @@ def _satisfies(attributes: Mapping[str, Value], stored: _Expressions) -> bool:
 
 
 def _dealt(ids: IdArray, sizes: IdArray, items: Iterator[Item]) -> Iterator[tuple[int, tuple[Item, ...]]]:
-    """Return the items in tuples of these sizes, each with its id."""
+    """Yield the items in tuples of these sizes, each with its id."""
     for id_, size in zip(ids.tolist(), sizes.tolist(), strict=True):
         yield id_, tuple(islice(items, size))

@@ -88,10 +88,10 @@ def rank(
     `RankingMatcher` finds all matches first; they are scored then.
     """
     check_top(top)
-    given = {} if event_weights is None else event_weights
-    check_event_weights(given, len(events))
+    attribute_weights = {} if event_weights is None else event_weights
+    check_event_weights(attribute_weights, len(events))
     if isinstance(matcher, RankingMatcher):
-        return matcher.rank(events, top, given)
+        return matcher.rank(events, top, attribute_weights)
     known = {} if weights is None else weights
     found = matcher.match(events)
     return Rankings.of(
@@ -101,16 +101,16 @@ def rank(
                     id_,
                     score(
                         normal_forms(id_),
-                        events.attributes(place),
+                        events.attributes(position),
                         known.get(id_, 1.0),
-                        event_weight(given, place),
+                        event_weight(attribute_weights, position),
                     ),
                 )
-                for id_ in found[place].tolist()
+                for id_ in found[position].tolist()
             ),
             top,
         )
-        for place in range(len(events))
+        for position in range(len(events))
     )
 
 
@@ -159,9 +159,9 @@ def weight_of(weight: Weight, path: str) -> float:
     return weight.get(path, 1.0) if isinstance(weight, Mapping) else weight
 
 
-def event_weight(weights: EventWeights, place: int) -> Mapping[str, float]:
+def event_weight(weights: EventWeights, position: int) -> Mapping[str, float]:
     """Return the weights of one event."""
-    return weights if isinstance(weights, Mapping) else weights[place]
+    return weights if isinstance(weights, Mapping) else weights[position]
 
 
 def check_top(top: object) -> None:

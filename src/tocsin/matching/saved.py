@@ -183,6 +183,7 @@ def _refuse_foreign(home: Path) -> None:
 
 
 def _write_parts(matcher: Matcher, name: str, parts: MatcherParts, place: Path) -> _Manifest:
+    """Write the arrays and documents of a matcher into a folder, and return their manifest."""
     arrays, documents, words = dict(parts.arrays), dict(parts.documents), None
     if parts.vocabulary is not None:
         words = _Words(parts.vocabulary.ordered_texts, parts.vocabulary.timed)
@@ -238,6 +239,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def _read_parts(home: Path) -> tuple[_Manifest, dict[str, NDArray[Any]], dict[str, list[Any]]]:
+    """Read the manifest and its parts; read them again if the matcher was saved meanwhile."""
     while True:
         manifest = _read_manifest(home)
         place = home / manifest.parts
@@ -254,6 +256,7 @@ def _read_parts(home: Path) -> tuple[_Manifest, dict[str, NDArray[Any]], dict[st
 
 
 def _read_manifest(home: Path) -> _Manifest:
+    """Read the manifest, or raise if another version wrote it in another format."""
     heading = _read_heading(home)
     if heading.format != FORMAT:
         remedy = (
@@ -309,6 +312,7 @@ def _read_array(path: Path, kind: _Array) -> NDArray[Any]:
 
 
 def _read_document(path: Path) -> list[Any]:
+    """Read a list from a JSON file."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:

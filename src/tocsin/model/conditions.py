@@ -110,7 +110,7 @@ FLIPPED: Final[dict[Operator, Operator]] = {
 
 
 def leaves(condition: Condition) -> Iterator[Predicate]:
-    """Return the predicates of a condition, in the order they are written."""
+    """Yield the predicates of a condition, in the order they are written."""
     if isinstance(condition, Predicate):
         yield condition
     elif isinstance(condition, Not):
@@ -129,6 +129,16 @@ def map_predicates(condition: Condition, change: Callable[[Predicate], Predicate
     if isinstance(condition, Constant):
         return condition
     return type(condition)(tuple(map_predicates(member, change) for member in condition.conditions))
+
+
+def map_terms(condition: Condition, change: Callable[[Term], Term]) -> Condition:
+    """Return a condition with `change` applied to the subject and the operands of each of its predicates."""
+
+    def change_terms(predicate: Predicate) -> Predicate:
+        operands = tuple(map(change, predicate.operands))
+        return Predicate(change(predicate.subject), predicate.operator, operands)
+
+    return map_predicates(condition, change_terms)
 
 
 def all_of(conditions: list[Condition]) -> Condition:

@@ -106,10 +106,10 @@ class TemplateError(TocsinError):
         self.parameter = parameter
 
     def __str__(self) -> str:
-        place = [] if self.row is None else [f"row {self.row}"]
+        location = [] if self.row is None else [f"row {self.row}"]
         if self.parameter is not None:
-            place.append(f"parameter `:{self.parameter}`")
-        return f"{', '.join(place)}: {self.reason}" if place else self.reason
+            location.append(f"parameter `:{self.parameter}`")
+        return f"{', '.join(location)}: {self.reason}" if location else self.reason
 
 
 class EventError(_PathError):

@@ -64,11 +64,11 @@ def read_event(
         raise EventError(f"an event is a mapping of attributes, not {type(data).__name__}")
     if stream is not None:
         _check_stream(stream)
-    counted = _MICROSECONDS if ticks is None else ticks
+    stream_ticks = _MICROSECONDS if ticks is None else ticks
     # Most times are integers, and most attributes plain: they need no further call.
     is_counted = type(time) is int and -_WIDE <= time < _WIDE
-    end = cast("int", time) if is_counted else _moment(time, "time", stream, counted)
-    begin = end if start is None else _moment(start, "start", stream, counted)
+    end = cast("int", time) if is_counted else _moment(time, "time", stream, stream_ticks)
+    begin = end if start is None else _moment(start, "start", stream, stream_ticks)
     if begin > end:
         raise EventError(f"the event starts at {begin}, after its end at {end}")
     attributes = dict(cast("Mapping[str, Value]", data)) if is_plain(data) else flatten(data, dropped)
@@ -80,7 +80,9 @@ def read_event(
         stream=stream,
         start=begin,
         end=end,
-        valid_until=None if valid_until is None else _moment(valid_until, "valid_until", stream, counted),
+        valid_until=None
+        if valid_until is None
+        else _moment(valid_until, "valid_until", stream, stream_ticks),
     )
 
 
@@ -96,12 +98,12 @@ def check_event(event: Event, dropped: Callable[[str], None] | None = None) -> E
     if type(event.id) is not str:
         raise EventError(f"an event's id is a string, not {event.id!r}")
     if not _is_timed(event):
-        event = _timed(event)
-    given = event.attributes
-    if is_plain(given):
+        event = _read_times(event)
+    attributes = event.attributes
+    if is_plain(attributes):
         return event
-    read = flatten(given, dropped)
-    same = len(read) == len(given) and all(read.get(name) is raw for name, raw in given.items())
+    read = flatten(attributes, dropped)
+    same = len(read) == len(attributes) and all(read.get(name) is raw for name, raw in attributes.items())
     return event if same else replace(event, attributes=read)
 
 
@@ -131,15 +133,15 @@ def _is_timed(event: Event) -> bool:
     )
 
 
-def _timed(event: Event) -> Event:
+def _read_times(event: Event) -> Event:
     """Return an event with its times as Python integers, or raise `EventError` if they are invalid."""
-    given = {name: getattr(event, name) for name in ("start", "end", "valid_until")}
+    raw_times = {name: getattr(event, name) for name in ("start", "end", "valid_until")}
     times = {
-        name: _ticks(raw, name) for name, raw in given.items() if raw is not None or name != "valid_until"
+        name: _ticks(raw, name) for name, raw in raw_times.items() if raw is not None or name != "valid_until"
     }
     if times["start"] > times["end"]:
         raise EventError(f"the event starts at {times['start']}, after its end at {times['end']}")
-    return event if all(given[name] is time for name, time in times.items()) else replace(event, **times)
+    return event if all(raw_times[name] is time for name, time in times.items()) else replace(event, **times)
 
 
 def _ticks(raw: object, name: str) -> int:
@@ -148,9 +150,9 @@ def _ticks(raw: object, name: str) -> int:
     return _moment(raw, name, None, _MICROSECONDS)
 
 
-def check_times(ticks: StreamTicks, stream: str | None, **given: object) -> None:
+def check_times(ticks: StreamTicks, stream: str | None, **times: object) -> None:
     """Raise `EventError` for times that are integers in a stream whose tick must be declared first."""
-    for name, raw in given.items():
+    for name, raw in times.items():
         if raw is None:
             continue
         try:

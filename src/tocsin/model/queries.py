@@ -141,7 +141,7 @@ def computations_of(step: Step) -> tuple[Computation, ...]:
 
 
 def sequences_in(query: Sequence) -> Iterator[Sequence]:
-    """Return a sequence, and all sequences in parentheses within it."""
+    """Yield a sequence, and all sequences in parentheses within it."""
     yield query
     for step in query.steps:
         if isinstance(step.source, Sequence):

@@ -113,7 +113,7 @@ def operands_of(term: Term) -> tuple[Term, ...]:
 
 
 def subterms(term: Term) -> Iterator[Term]:
-    """Return a term and all terms within it."""
+    """Yield a term and all terms within it."""
     yield term
     for operand in operands_of(term):
         yield from subterms(operand)

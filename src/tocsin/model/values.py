@@ -67,7 +67,7 @@ def read_time(raw: object) -> int:
         return microseconds(_read_datetime(value))
     if isinstance(value, bool) or not isinstance(value, int):
         raise KindError(
-            f"a time is a whole number of ticks, a datetime or an RFC 3339 text, not {_named(raw)}"
+            f"a time is a whole number of ticks, a datetime or an RFC 3339 text, not {_type_with_article(raw)}"
         )
     if not -_TICKS <= value < _TICKS:
         raise KindError(f"the time {value} does not fit into 64 bits")
@@ -84,6 +84,7 @@ _KINDS = {
 
 
 def _read_string(raw: str) -> str:
+    """Return the string, or raise if it is not valid Unicode."""
     if not raw.isascii():
         try:
             raw.encode()
@@ -107,6 +108,7 @@ def _read_float(raw: float) -> float:
 
 
 def _read_datetime(raw: datetime) -> datetime:
+    """Return the time in UTC, or raise if it has no time zone."""
     if raw.tzinfo is UTC and type(raw) is datetime:
         return raw
     if raw.tzinfo is None:
@@ -132,7 +134,7 @@ def _read_foreign(raw: object) -> Value | None:
             raise KindError(f"the decimal has more than {_DIGITS:,} digits")
         return int(raw) if raw.is_finite() and raw == raw.to_integral_value() else float(raw)
     if isinstance(raw, (np.datetime64, np.timedelta64)):
-        raise KindError(f"{_named(raw)} has no time zone; convert it to a datetime with one")
+        raise KindError(f"{_type_with_article(raw)} has no time zone; convert it to a datetime with one")
     if isinstance(raw, np.generic):
         return read_value(raw.item())
     if isinstance(raw, str):
@@ -143,7 +145,7 @@ def _read_foreign(raw: object) -> Value | None:
         return _read_float(float(raw))
     if type(raw).__name__ == "NAType":  # pandas' null
         return None
-    raise KindError(f"{_named(raw)} is neither a number, a string, a boolean nor a timestamp")
+    raise KindError(f"{_type_with_article(raw)} is neither a number, a string, a boolean nor a timestamp")
 
 
 def json_type(decoded: object) -> str:
@@ -153,6 +155,6 @@ def json_type(decoded: object) -> str:
     return names.get(type(decoded), number)
 
 
-def _named(raw: object) -> str:
+def _type_with_article(raw: object) -> str:
     name = type(raw).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

@@ -3,7 +3,7 @@
 SUBS is N, attributes, lowest, highest, then for each subscription k and k times (attribute, op, low, high); EVENTS
 is M, attributes, lowest, highest, then for each event k and k times (attribute, value). The operators are 0 `=`,
 1 `<=`, 2 `>=` and 3 `between`, and a value satisfies a predicate iff it lies from low to high. A subscription's id
-is its place.
+is its position in the file.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_header(path: Path) -> Header:
 
 
 def read_subscriptions(path: Path, batch: int = 1 << 17) -> Iterator[NumberedSubscriptions]:
-    """Return a SUBS file's subscriptions in batches; raise `TocsinError` where the file is malformed."""
+    """Yield a SUBS file's subscriptions in batches; raise `TocsinError` where the file is malformed."""
     header = read_header(path)
     for first, offsets, cells in _rows(path, header, _PREDICATE, "subscription", batch):
         _check_attributes(path, header, cells[:, 0], "predicate")
@@ -83,43 +83,43 @@ def read_events(path: Path) -> NumberedEvents:
 def _rows(
     path: Path, header: Header, width: int, what: str, batch: int
 ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int32]]]:
-    """Return, in batches, the first row's number, where each row's cells begin, and the cells.
+    """Yield, in batches, the first row's number, where each row's cells begin, and the cells.
 
     A cell is `width` integers. Only the number of cells that begins each row is looked at one by one.
     """
     words = np.asarray(np.memmap(path, dtype=_WORD, mode="r"), dtype=np.int32)
-    place = _HEADER
+    offset = _HEADER
     for first in range(0, header.count, batch):
         last = min(first + batch, header.count)
-        starts = _starts(path, words, place, last - first, (what, first, width))
-        place = int(starts[-1])
-        is_cell = np.ones(place - int(starts[0]), dtype=np.bool_)
+        starts = _starts(path, words, offset, last - first, (what, first, width))
+        offset = int(starts[-1])
+        is_cell = np.ones(offset - int(starts[0]), dtype=np.bool_)
         is_cell[starts[:-1] - starts[0]] = False
-        cells = words[starts[0] : place][is_cell].reshape(-1, width)
+        cells = words[starts[0] : offset][is_cell].reshape(-1, width)
         yield first, (starts - starts[0] - np.arange(len(starts))) // width, cells
-    if place < len(words):
+    if offset < len(words):
         raise _fault(
-            path, f"{len(words) - place:,} more integers follow the last of {header.count:,} {what}s"
+            path, f"{len(words) - offset:,} more integers follow the last of {header.count:,} {what}s"
         )
 
 
 def _starts(
-    path: Path, words: NDArray[np.int32], place: int, count: int, rows: tuple[str, int, int]
+    path: Path, words: NDArray[np.int32], offset: int, count: int, rows: tuple[str, int, int]
 ) -> NDArray[np.int64]:
     """Return where each of the next `count` rows begins, and where the last one ends."""
     what, first, width = rows
     view = words.data
-    starts = [place]
+    starts = [offset]
     try:
         for _ in range(count):
-            cells = view[place]
+            cells = view[offset]
             if cells < 0:
                 raise _fault(path, f"{what} {first + len(starts) - 1:,} says that it has {cells:,} cells")
-            place += 1 + width * cells
-            starts.append(place)
+            offset += 1 + width * cells
+            starts.append(offset)
     except IndexError:
-        place = len(words) + 1
-    if place > len(words):
+        offset = len(words) + 1
+    if offset > len(words):
         number = first + sum(start <= len(words) for start in starts) - 1
         raise _fault(path, f"it ends within {what} {number:,}, after {len(words):,} integers")
     return np.array(starts, dtype=np.int64)

@@ -147,7 +147,7 @@ class NumberedEvents(NamedTuple):
     values: NDArray[np.int32]  # [pairs]
 
     def slice(self, begin: int, end: int) -> NumberedEvents:
-        """Return the events at the places from `begin` to `end`."""
+        """Return the events at the positions from `begin` to `end`."""
         offsets = self.offsets[begin : end + 1]
         cells = slice(int(offsets[0]), int(offsets[-1]))
         return NumberedEvents(offsets - offsets[0], self.attributes[cells], self.values[cells])
@@ -159,11 +159,11 @@ class NumberedEvents(NamedTuple):
 
     def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
         """Return the events in a vocabulary's codes; an attribute that it does not know is left out."""
-        used, places = np.unique(self.attributes, return_inverse=True)
+        used, positions = np.unique(self.attributes, return_inverse=True)
         names = names_of(int(self.attributes.max(initial=0)) + 1)
         known = vocabulary.names.codes
         found = (known.get(names[attribute], -1) for attribute in used.tolist())
-        codes = np.fromiter(found, dtype=np.int64, count=len(used))[places]
+        codes = np.fromiter(found, dtype=np.int64, count=len(used))[positions]
         kept = codes >= 0
         ends = np.zeros(len(kept) + 1, dtype=np.int64)
         np.cumsum(kept, out=ends[1:])
@@ -177,7 +177,7 @@ class NumberedEvents(NamedTuple):
 
     def to_dicts(self) -> list[dict[str, Value]]:
         """Return each event as a dict."""
-        return [_row(self, place) for place in range(len(self.offsets) - 1)]
+        return [_row(self, position) for position in range(len(self.offsets) - 1)]
 
 
 class NumberedEventBatch(EventBatch):
@@ -200,13 +200,13 @@ class _Rows(Sequence[Mapping[str, Value]]):
         return len(self._events.offsets) - 1
 
     @overload
-    def __getitem__(self, place: int) -> Mapping[str, Value]: ...
+    def __getitem__(self, position: int) -> Mapping[str, Value]: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Mapping[str, Value]]: ...
-    def __getitem__(self, place: int | slice) -> Mapping[str, Value] | Sequence[Mapping[str, Value]]:
-        if isinstance(place, slice):
-            return [_row(self._events, one) for one in range(*place.indices(len(self)))]
-        return _row(self._events, place)
+    def __getitem__(self, position: slice) -> Sequence[Mapping[str, Value]]: ...
+    def __getitem__(self, position: int | slice) -> Mapping[str, Value] | Sequence[Mapping[str, Value]]:
+        if isinstance(position, slice):
+            return [_row(self._events, one) for one in range(*position.indices(len(self)))]
+        return _row(self._events, position)
 
 
 def add_to(matcher: Matcher, subscriptions: Subscriptions) -> None:
@@ -263,7 +263,7 @@ def _predicates(held: NumberedSubscriptions, begin: int, end: int) -> Conjunctio
     return tuple(found)
 
 
-def _row(events: NumberedEvents, place: int) -> dict[str, Value]:
-    begin, end = int(events.offsets[place]), int(events.offsets[place + 1])
+def _row(events: NumberedEvents, position: int) -> dict[str, Value]:
+    begin, end = int(events.offsets[position]), int(events.offsets[position + 1])
     attributes, values = events.attributes[begin:end].tolist(), events.values[begin:end].tolist()
     return {f"a{attribute}": value for attribute, value in zip(attributes, values, strict=True)}

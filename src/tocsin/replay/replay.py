@@ -65,7 +65,7 @@ def replay(
     build_s = _build(built, subscriptions, progress)
     rss_mb = resident_mb()
     progress("warming up")
-    _match(built, _shuffled(arriving).slice(0, min(count, _WARM_UP)))
+    _match(built, _shuffle_values(arriving).slice(0, min(count, _WARM_UP)))
     progress("matching")
     seconds, matches = _match(built, arriving)
     progress("matching dicts")
@@ -73,7 +73,7 @@ def replay(
     progress("matching dicts, one by one")
     singles = arriving.slice(0, min(count, _SINGLE)).to_dicts()
     latency = 1e6 * median(_match_dicts(built, ([row] for row in singles)) or [0.0])
-    found, checksum = _checked(matches)
+    found, checksum = _checksum(matches)
     per_event = 1e6 / max(count, 1)
     return Replay(
         matcher=matcher,
@@ -93,11 +93,11 @@ def replay(
 
 
 def _check_pair(subscriptions: Path, events: Path) -> None:
-    asked, given = read_header(subscriptions), read_header(events)
-    if (asked.lowest, asked.highest) != (given.lowest, given.highest):
+    stored, published = read_header(subscriptions), read_header(events)
+    if (stored.lowest, stored.highest) != (published.lowest, published.highest):
         raise TocsinError(
-            f"{subscriptions} and {events} do not belong together: values are {asked.lowest} to {asked.highest} in the one,"
-            f" {given.lowest} to {given.highest} in the other"
+            f"{subscriptions} and {events} do not belong together: values are {stored.lowest} to {stored.highest} in the one,"
+            f" {published.lowest} to {published.highest} in the other"
         )
 
 
@@ -123,7 +123,7 @@ def _build(matcher: Matcher, subscriptions: Path, progress: Callable[[str], None
         return int(batch.ids[-1]) + 1
 
     seconds = 0.0
-    for taken, added in _timed(read_subscriptions(subscriptions), add):
+    for taken, added in _time_each(read_subscriptions(subscriptions), add):
         seconds += taken
         progress(f"adding subscriptions: {added:,}")
     return seconds
@@ -132,34 +132,36 @@ def _build(matcher: Matcher, subscriptions: Path, progress: Callable[[str], None
 def _match(matcher: Matcher, events: NumberedEvents) -> tuple[float, list[Matches]]:
     """Match events that are encoded already; return the seconds and the matches."""
     batches = (prepared_for(matcher, part) for part in events.batches(_BATCH))
-    taken = list(_timed(batches, matcher.match))
+    taken = list(_time_each(batches, matcher.match))
     return sum(seconds for seconds, _ in taken), [matches for _, matches in taken]
 
 
 def _match_dicts(matcher: Matcher, batches: Iterable[list[dict[str, Value]]]) -> list[float]:
     """Match batches of events that are dicts; return the seconds of each."""
-    return [seconds for seconds, _ in _timed(batches, lambda rows: matcher.match(EventBatch.of_dicts(rows)))]
+    return [
+        seconds for seconds, _ in _time_each(batches, lambda rows: matcher.match(EventBatch.of_dicts(rows)))
+    ]
 
 
-def _timed(items: Iterable[Item], work: Callable[[Item], Result]) -> Iterator[tuple[float, Result]]:
-    """Return the seconds and the result of some work on each item; making the items is not timed."""
+def _time_each(items: Iterable[Item], work: Callable[[Item], Result]) -> Iterator[tuple[float, Result]]:
+    """Yield the seconds and the result of some work on each item; making the items is not timed."""
     for item in items:
         start = time.perf_counter()
         result = work(item)
         yield time.perf_counter() - start, result
 
 
-def _shuffled(events: NumberedEvents) -> NumberedEvents:
+def _shuffle_values(events: NumberedEvents) -> NumberedEvents:
     """Return similar events for warming up: each attribute's values, shuffled among the events that have it."""
     random = np.random.default_rng(1)
-    place = np.argsort(events.attributes, kind="stable")
-    dealt = np.lexsort((random.random(len(place)), events.attributes))
+    order = np.argsort(events.attributes, kind="stable")
+    dealt = np.lexsort((random.random(len(order)), events.attributes))
     values = np.empty_like(events.values)
-    values[place] = events.values[dealt]
+    values[order] = events.values[dealt]
     return events._replace(values=values)
 
 
-def _checked(matches: list[Matches]) -> tuple[int, int]:
+def _checksum(matches: list[Matches]) -> tuple[int, int]:
     """Return the number of matches of the first 50 events, and their checksum."""
     first = [ids for one in matches[: -(-_CHECKED // _BATCH)] for ids in one.to_lists()][:_CHECKED]
     checksum = sum(event * 1_000_003 + id_ for event, ids in enumerate(first) for id_ in ids)

@@ -140,7 +140,7 @@ def reads_of(expression: Expression) -> frozenset[str]:
 
 
 def streams_in(expression: Expression) -> Iterator[Stream]:
-    """Return the streams of an expression from left to right; a sequence in parentheses is one stream."""
+    """Yield the streams of an expression from left to right; a sequence in parentheses is one stream."""
     if isinstance(expression, Stream):
         yield expression
     elif isinstance(expression, (Next, Iterate)):
@@ -162,7 +162,7 @@ def output_values(expression: Expression) -> OutputValues:
 
 
 def _computed(expression: Expression) -> Iterator[tuple[Computed, ...]]:
-    """Return the computed values of an expression from left to right, but not those in parentheses."""
+    """Yield the computed values of an expression from left to right, but not those in parentheses."""
     if isinstance(expression, (Rename, Select)):
         yield from _computed(expression.of)
     elif isinstance(expression, Compute):

@@ -11,8 +11,8 @@ from tocsin.language.template.binding import Bindings, bind_condition, bind_quer
 from tocsin.model.queries import Sequence, sequences_in
 from tocsin.model.terms import Parameter, Term, literal
 from tocsin.sequences.algebra import Accumulated, Computed, Expression, Item, Stream, Union
-from tocsin.sequences.substitution import in_term
-from tocsin.sequences.translation import parenthesised_name
+from tocsin.sequences.substitution import replace_leaves
+from tocsin.sequences.translation import nested_stream_name
 
 _OPERANDS: Final = ("of", "left", "right")
 _CONDITIONS: Final = ("where", "on", "while_")
@@ -46,7 +46,7 @@ def bound_names(query: Sequence, values: Bindings) -> dict[str, str]:
     for inner in list(sequences_in(query))[1:]:
         bound = bind_query(inner, values)
         assert isinstance(bound, Sequence)  # noqa: S101 - binding keeps the kind of a query
-        names[parenthesised_name(inner)] = parenthesised_name(bound)
+        names[nested_stream_name(inner)] = nested_stream_name(bound)
     return names
 
 
@@ -61,4 +61,4 @@ def _term(term: Term, values: Bindings) -> Term:
     def leaf(leaf: Term) -> Term:
         return literal(values[leaf.name]) if isinstance(leaf, Parameter) else leaf  # type: ignore[arg-type]
 
-    return in_term(term, leaf)
+    return replace_leaves(term, leaf)

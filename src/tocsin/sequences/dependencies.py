@@ -64,6 +64,7 @@ class Dependencies:
         return self._ranks
 
     def _change(self, streams: frozenset[str], publishes: str | None, count: int) -> None:
+        """Count `count` more readers of these streams, which publish to `publishes`."""
         for stream in streams:
             _count(self._read, stream, count)
             if publishes is not None:
@@ -97,6 +98,7 @@ class Dependencies:
         return path[::-1] or None
 
     def _find_ranks(self) -> Mapping[str, int]:
+        """Return a rank for each stream, above the ranks of all streams that it is published from."""
         sorter = TopologicalSorter[str](dict.fromkeys(self._read, ()))
         for stream, targets in self._targets.items():
             for target in targets:

@@ -110,7 +110,7 @@ def draw(automaton: Automaton, state: SequenceState | None = None, *, title: str
     size = f'width="{width}" height="{height}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {size} role="img">',
-        f"<title>{_escaped(title or 'a sequence')}</title>",
+        f"<title>{_escape(title or 'a sequence')}</title>",
         f"<style>{_STYLE}</style>",
         f"<defs>{_HEAD}</defs>",
         f'<rect class="paper" {size}/>',
@@ -123,20 +123,20 @@ def draw(automaton: Automaton, state: SequenceState | None = None, *, title: str
 
 
 def _rows(automaton: Automaton, state: SequenceState | None, title: str) -> Iterator[_Row]:
+    """Yield the drawing's rows: the automaton's own, then one for each nested sequence."""
     count = len(automaton.nodes)
     states: list[NodeState | None] = [None] * count if state is None else list(state.nodes)
     first = [f"{automaton.stream} {automaton.alias}", *_text_of(automaton.edges[0].test.condition)]
     onward = [_text_of(edge.test.condition) for edge in automaton.edges[1:]]
     yield _Row(
-        title=_wrapped([title], 110),
-        edges=[_wrapped(lines, _CHARACTERS) for lines in (first, *onward)],
+        title=_wrap([title], 110),
+        edges=[_wrap(lines, _CHARACTERS) for lines in (first, *onward)],
         boxes=[
-            _wrapped(["waits for", f"{node.stream} {node.alias}"], _BOX_CHARACTERS)
-            for node in automaton.nodes
+            _wrap(["waits for", f"{node.stream} {node.alias}"], _BOX_CHARACTERS) for node in automaton.nodes
         ],
-        above=[_wrapped(_skipping(node), _LOOP_CHARACTERS) for node in automaton.nodes],
+        above=[_wrap(_skipping(node), _LOOP_CHARACTERS) for node in automaton.nodes],
         below=[
-            _wrapped([*_again(node), *_ended(one)], _LOOP_CHARACTERS)
+            _wrap([*_again(node), *_ended_lines(one)], _LOOP_CHARACTERS)
             for node, one in zip(automaton.nodes, states, strict=True)
         ],
         again=[node.rebind is not None for node in automaton.nodes],
@@ -166,49 +166,51 @@ def _again(node: Node) -> list[str]:
     return [f"again while {text}" for text in _text_of(node.rebind.test.condition)] or ["again"]
 
 
-def _ended(state: NodeState | None) -> list[str]:
+def _ended_lines(state: NodeState | None) -> list[str]:
     return [] if state is None else [f"{count:,} ended: {reason}" for reason, count in state.ended if count]
 
 
-def _wrapped(texts: Iterable[str], width: int) -> list[str]:
+def _wrap(texts: Iterable[str], width: int) -> list[str]:
     """Return texts wrapped at a width; longer words are broken."""
     return [line for text in texts for line in wrap(text, width, break_on_hyphens=False)]
 
 
 def _draw_row(row: _Row, top: int) -> Iterator[str]:
+    """Yield the SVG elements of one row."""
     middle = top + row.middle
     yield from _text(row.title, _MARGIN, top + _LINE, "name", anchor="start")
     x = _MARGIN + 2 * _DOT
     yield f'<circle class="dot" cx="{x - _DOT}" cy="{middle}" r="{_DOT - 4}"/>'
-    for place, lines in enumerate(row.edges):
+    for position, lines in enumerate(row.edges):
         end = x + _GAP
         yield f'<path class="way" d="M{x} {middle} H{end - 2}" marker-end="url(#head)"/>'
         yield from _text(lines, x + _GAP // 2 - 4, middle - 8 - _LINE * (len(lines) - 1))
-        if place == len(row.boxes):
+        if position == len(row.boxes):
             yield f'<circle class="ring" cx="{end + _DOT}" cy="{middle}" r="{_DOT - 2}"/>'
             yield f'<circle class="dot" cx="{end + _DOT}" cy="{middle}" r="{_DOT - 7}"/>'
             break
-        yield from _node(row, place, end, middle)
+        yield from _node(row, position, end, middle)
         x = end + _BOX
 
 
-def _node(row: _Row, place: int, left: int, middle: int) -> Iterator[str]:
+def _node(row: _Row, position: int, left: int, middle: int) -> Iterator[str]:
+    """Yield the SVG elements of one node: its box, its loops, and its number of instances."""
     height = row.box
     upper, lower, centre = middle - height // 2, middle + height // 2, left + _BOX // 2
-    if row.above[place]:
+    if row.above[position]:
         yield _loop(centre, upper, -row.rise)
-        lines = row.above[place]
+        lines = row.above[position]
         yield from _text(lines, centre, upper - row.rise - 6 - _LINE * (len(lines) - 1), "quiet")
     below = lower + _LINE
-    if row.again[place]:
+    if row.again[position]:
         yield _loop(centre, lower, 44)
         below = lower + 44 + _LINE
     yield f'<rect class="box" x="{left}" y="{upper}" width="{_BOX}" height="{height}" rx="9"/>'
-    lines = row.boxes[place]
+    lines = row.boxes[position]
     yield from _text(lines[:1], centre, middle - _LINE * (len(lines) - 1) // 2 + 4, "quiet")
     yield from _text(lines[1:], centre, middle - _LINE * (len(lines) - 1) // 2 + 4 + _LINE, "name")
-    yield from _text(row.below[place], centre, below)
-    state = row.states[place]
+    yield from _text(row.below[position], centre, below)
+    state = row.states[position]
     if state is not None:
         count = f"{state.instances:,}"
         wide = 8 * len(count) + 14
@@ -229,9 +231,9 @@ def _loop(centre: int, edge: int, reach: int) -> str:
 def _text(lines: list[str], x: int, y: int, kind: str = "", anchor: str = "middle") -> Iterator[str]:
     named = f' class="{kind}"' if kind else ""
     for number, line in enumerate(lines):
-        yield f'<text{named} x="{x}" y="{y + number * _LINE}" text-anchor="{anchor}">{_escaped(line)}</text>'
+        yield f'<text{named} x="{x}" y="{y + number * _LINE}" text-anchor="{anchor}">{_escape(line)}</text>'
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Return a text escaped for XML; characters that XML does not allow are replaced."""
     return escape(_IMPOSSIBLE.sub("\N{REPLACEMENT CHARACTER}", text))

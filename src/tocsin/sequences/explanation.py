@@ -17,7 +17,7 @@ from tocsin.sequences.automaton import Automaton, Edge, Node, Test
 from tocsin.sequences.drawing import draw
 from tocsin.sequences.inspection import Instance, NodeState, SequenceState
 from tocsin.sequences.oracle.occurrences import value_of
-from tocsin.sequences.substitution import in_condition
+from tocsin.sequences.substitution import replace_condition_leaves
 
 _Computed: TypeAlias = tuple[tuple[algebra.Computed, ...], ...]
 
@@ -135,6 +135,7 @@ def explain_sequence(
 def _node(
     node: Node, onward: Edge, computed: _Computed, state: NodeState | None, event: Event | None
 ) -> NodeExplanation:
+    """Return the explanation of one node, with the effect of `event` on its sample instances."""
     samples = () if state is None or event is None else state.samples
     return NodeExplanation(
         alias=node.alias,
@@ -151,7 +152,7 @@ def _node(
 def _condition_text(test: Test, alias: str) -> ConditionText:
     parts = _parts(test.condition)
     static = _parts(test.static)
-    bare = [in_condition(part, lambda term: _bare(term, alias)) for part in parts]
+    bare = [replace_condition_leaves(part, lambda term: _bare(term, alias)) for part in parts]
     dynamic = [part for part, without_alias in zip(parts, bare, strict=True) if without_alias not in static]
     return ConditionText(_text(parts), _text(static) if static else None, _text(dynamic) if dynamic else None)
 
@@ -173,13 +174,14 @@ def _text(parts: list[Condition]) -> str:
 def _start(automaton: Automaton, event: Event | None) -> Reason | None:
     if event is None or event.stream != automaton.stream:
         return None
-    values = _of_event(event, automaton.alias)
+    values = _event_values(event, automaton.alias)
     return _reason(automaton.edges[0].test.condition, values, event.end - event.start + 1)
 
 
 def _effect(node: Node, onward: Edge, computed: _Computed, instance: Instance, event: Event) -> Effect:
+    """Return what an event does to one instance, and why."""
     duration = event.end - instance.start + 1
-    values = {**dict(instance.values), **_of_event(event, node.alias)}
+    values = {**dict(instance.values), **_event_values(event, node.alias)}
     on = _reason(node.guard.test.condition, values, duration)
     if event.stream != node.stream:
         return Effect(instance, f"nothing: it waits for `{node.stream}`", on)
@@ -196,7 +198,7 @@ def _effect(node: Node, onward: Edge, computed: _Computed, instance: Instance, e
     return Effect(instance, text or "it ends: no edge can be taken", on, again, forward)
 
 
-def _of_event(event: Event, alias: str) -> dict[Attribute, Value | None]:
+def _event_values(event: Event, alias: str) -> dict[Attribute, Value | None]:
     return {Attribute(path, alias): value for path, value in event.attributes.items()}
 
 
@@ -232,7 +234,8 @@ def _reason(condition: Condition, values: Mapping[Attribute, Value | None], dura
     """Return each part of a condition with its truth for the values of an instance and an event."""
     known: dict[str, Value] = {"duration": duration}
 
-    def flat(term: Term) -> Term:
+    def name_leaf(term: Term) -> Term:
+        """Return the term as an attribute named by its own text, and note its value."""
         if isinstance(term, Elapsed):
             return Attribute("duration")
         if not isinstance(term, Attribute):
@@ -243,4 +246,4 @@ def _reason(condition: Condition, values: Mapping[Attribute, Value | None], dura
             known[path] = value
         return Attribute(path)
 
-    return explain_condition(in_condition(condition, flat), known)
+    return explain_condition(replace_condition_leaves(condition, name_leaf), known)

@@ -144,7 +144,7 @@ class SequenceRuntime:
         valid_from, valid_until = options.validity.valid_from, options.validity.valid_until
         parts = [(numbers, compiled.compiled, columns)]
         if compiled.each is not None:
-            parts = [(numbers[place : place + 1], one, {}) for place, one in enumerate(compiled.each)]
+            parts = [(numbers[i : i + 1], one, {}) for i, one in enumerate(compiled.each)]
         for own, one, constants in parts:
             matcher, first_end = self._record(own, one, compiled.tick, valid_from, id_)
             matcher.add(own, one, constants, first_end, valid_until)
@@ -266,7 +266,7 @@ class SequenceRuntime:
             scheduled.matcher.inspect(number) if is_running else None,
             begins=first_end,
             event=event,
-            outside=() if event is None else self._outside(subscription, found.compiled, event),
+            outside=() if event is None else self._not_reached_reasons(subscription, found.compiled, event),
         )
 
     def stats(self) -> SequenceRuntimeStats:
@@ -280,7 +280,7 @@ class SequenceRuntime:
             dropped=sum(part.dropped for part in parts),
         )
 
-    def _outside(
+    def _not_reached_reasons(
         self, subscription: Subscription, compiled: CompiledSequence, event: Event
     ) -> tuple[str, ...]:
         """Return why an event does not reach a sequence."""

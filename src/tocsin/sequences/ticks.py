@@ -64,7 +64,7 @@ def asks_in_units(query: Sequence) -> bool:
 
 
 def _terms(query: Sequence) -> Iterator[Term]:
-    """Return the terms of a sequence, but not those of sequences in parentheses."""
+    """Yield the terms of a sequence, but not those of sequences in parentheses."""
     if query.within is not None:
         yield query.within
     for step in query.steps:

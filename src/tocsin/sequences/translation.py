@@ -14,7 +14,7 @@ from tocsin.model.errors import SubscriptionError
 from tocsin.model.event import STREAM
 from tocsin.model.values import Kind
 from tocsin.sequences import algebra
-from tocsin.sequences.substitution import has_aggregate, in_condition, in_term
+from tocsin.sequences.substitution import has_aggregate, replace_condition_leaves, replace_leaves
 from tocsin.sequences.ticks import LONGEST, common_tick, ticks_in
 
 _ONE: Final = terms.Literal(1, Kind.NUMBER)
@@ -35,17 +35,20 @@ def expression_of(query: queries.Sequence, ticks: Mapping[str, int]) -> algebra.
     return expression
 
 
-def parenthesised_name(query: queries.Sequence) -> str:
-    """Return the name of the stream of a sequence in parentheses; equal sequences have equal names.
+def nested_stream_name(query: queries.Sequence) -> str:
+    """Return the name of the internal stream of a nested sequence; equal sequences have equal names.
+
+    The `$` keeps it apart from the names of declared streams.
 
     >>> from tocsin.language import parse
-    >>> parenthesised_name(parse("from stock a next stock b"))
+    >>> nested_stream_name(parse("from stock a next stock b"))
     '$(from stock a next stock b)'
     """
     return f"${source_text(query)}"
 
 
 def _sequence(query: queries.Sequence, tick: int) -> algebra.Expression:
+    """Return a sequence as an expression, without checking the names of its outputs."""
     scope = StepScope(tick)
     names = _aliases(query.steps)
     expression: algebra.Expression | None = None
@@ -91,7 +94,7 @@ def _source(source: queries.Source, alias: str, scope: StepScope) -> algebra.Str
     outputs = algebra.output_values(inner)
     _check_names(outputs)
     scope.carried[alias] = Carried(outputs.names, () if outputs.selected else tuple(_aliases(source.steps)))
-    return algebra.Stream(parenthesised_name(source), inner)
+    return algebra.Stream(nested_stream_name(source), inner)
 
 
 def _check_names(outputs: algebra.OutputValues) -> None:
@@ -122,6 +125,7 @@ def _aliases(steps: tuple[queries.Step, ...]) -> list[str]:
 
 
 def _within(length: terms.Span | terms.Parameter, tick: int) -> terms.Literal | terms.Parameter:
+    """Return the length of a `within` in ticks."""
     if isinstance(length, terms.Parameter):
         return length
     ticks = ticks_in(length, tick)
@@ -193,6 +197,7 @@ class _Parts:
         return self._add(value.name, term, None, begins=False)
 
     def _hidden(self, name: str, term: terms.Term) -> terms.Term:
+        """Add the parts of a term with aggregates under hidden names, and return the term that combines them."""
         if isinstance(term, (terms.Literal, terms.Parameter)):
             return term
         if not has_aggregate(term):
@@ -245,14 +250,14 @@ class StepScope:
 
     def condition(self, condition: Condition, so_far: Mapping[str, terms.Term] | None = None) -> Condition:
         """Return a condition whose names all have an alias; `so_far` as in `term`."""
-        return in_condition(condition, lambda leaf: self._leaf(leaf, so_far))
+        return replace_condition_leaves(condition, lambda leaf: self._leaf(leaf, so_far))
 
     def term(self, term: terms.Term, so_far: Mapping[str, terms.Term] | None = None) -> terms.Term:
         """Return a term whose names all have an alias.
 
         In a fold, `so_far` are the terms of its computed values before this iteration.
         """
-        return in_term(term, lambda leaf: self._leaf(leaf, so_far))
+        return replace_leaves(term, lambda leaf: self._leaf(leaf, so_far))
 
     def beginning(self, term: terms.Term, folded: Iterable[str]) -> terms.Term:
         """Return a fold's term before the first iteration, with `last` for the alias of the fold.
@@ -267,7 +272,7 @@ class StepScope:
                 return terms.Attribute(found.path, algebra.LAST)
             return found
 
-        return in_term(term, leaf)
+        return replace_leaves(term, leaf)
 
     def compute(self, values: tuple[queries.Computation, ...]) -> None:
         """Make computed values visible to later steps."""
@@ -285,6 +290,7 @@ class StepScope:
         return terms.Literal(ticks_in(term, self.tick), Kind.NUMBER) if isinstance(term, terms.Span) else term
 
     def _attribute(self, name: terms.Attribute, so_far: Mapping[str, terms.Term] | None) -> terms.Term:
+        """Return the attribute with the alias of its step, or the computed value of this name."""
         path, alias = name.path, name.alias
         if alias in (None, algebra.LAST):
             folded = so_far if so_far is not None else {}
@@ -303,6 +309,7 @@ class StepScope:
         return alias not in self.carried or self.carried[alias].has(path)
 
     def _unknown(self, name: terms.Attribute, owner: str) -> SubscriptionError:
+        """Return the error for an attribute that the events of `owner` cannot have."""
         carried = self.carried[owner]
         known = (*carried.names, *(f"{alias}.…" for alias in carried.aliases), *self.computed)
         near = closest(name.path, known)

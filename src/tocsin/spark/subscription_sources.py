@@ -142,12 +142,12 @@ def _fill_from_file(index: SubscriptionIndex, path: Path, report: Report) -> Non
             report(entry)
         else:
             entries.append(entry)
-            places[entry.id] = entry.place
+            places[entry.id] = entry.location
     index.apply(entries, on_error=lambda error: report(_with_place(error, places.get(error.id))))
 
 
-def _with_place(error: SubscriptionError, place: str | None) -> TocsinError:
-    return error if place is None else SubscriptionError(f"{place}: {error}")
+def _with_place(error: SubscriptionError, location: str | None) -> TocsinError:
+    return error if location is None else SubscriptionError(f"{location}: {error}")
 
 
 def check_rows(frame: DataFrame) -> None:

@@ -131,6 +131,7 @@ class QueryStore:
                 del self._owned[owner]
 
     def _add_options(self, numbers: Sequence[int], ids: Sequence[str], options: SubscriptionOptions) -> None:
+        """Store the weight, the witness option and the owner of new subscriptions."""
         if options.weight != 1.0:
             self.weights.update(dict.fromkeys(numbers, options.weight))
         if options.witness is not None:
@@ -140,6 +141,7 @@ class QueryStore:
             self._owners.update(dict.fromkeys(numbers, options.owner))
 
     def _compact(self, stored: _StoredTemplate) -> None:
+        """Drop the template rows of removed subscriptions."""
         kept = [
             (position, number)
             for position, number in enumerate(stored.numbers)

@@ -75,6 +75,7 @@ def compile_set(
 def _entries(
     subscriptions: SubscriptionSet,
 ) -> Iterator[tuple[str, QuerySource, object | None, object | None, object, object]]:
+    """Yield the id, query, validity, weight and witness of each subscription."""
     if isinstance(subscriptions, Mapping):
         for id_, source in subscriptions.items():
             yield id_, source, None, None, 1.0, None

@@ -37,6 +37,7 @@ def row_ids(rule: str | None, table: Rows, rows: TemplateRows) -> tuple[list[str
 
 
 def _from_pattern(pattern: str, rows: TemplateRows) -> list[str]:
+    """Return an id per row from a pattern with the names of columns in braces."""
     try:
         parts = list(Formatter().parse(pattern))
     except ValueError as fault:
@@ -56,6 +57,7 @@ def _from_pattern(pattern: str, rows: TemplateRows) -> list[str]:
 
 
 def _from_column(name: str, table: Rows, rows: TemplateRows) -> list[str]:
+    """Return an id per row from the column `name`."""
     try:
         values = values_of(table, name)
     except TemplateError:

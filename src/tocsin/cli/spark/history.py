@@ -63,7 +63,7 @@ def _queries(given: Any) -> dict[str, Any]:
         if not isinstance(entry, Entry):
             raise entry
         if entry.id in found:
-            raise SubscriptionError(f"{entry.place}: another subscription is called so already", entry.id)
+            raise SubscriptionError(f"{entry.location}: another subscription is called so already", entry.id)
         found[entry.id] = entry.query
     return found
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.dissemination.network.topology import Topology
-from tocsin.formats.files import as_text, decompressed, is_readable
+from tocsin.formats.files import as_text, is_readable, open_decompressed
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 
@@ -50,7 +50,7 @@ def _links(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the names at both ends of each link, without loops."""
     line = 0
     try:
-        with path.open("rb") as raw, as_text(decompressed(raw, path.suffix)) as text:
+        with path.open("rb") as raw, as_text(open_decompressed(raw, path.suffix)) as text:
             for line, read in enumerate(text, 1):
                 written = read.partition("#")[0].strip()
                 if not written:

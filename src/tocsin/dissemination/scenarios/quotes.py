@@ -14,7 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.dissemination.scenarios.ranges import hundredths
-from tocsin.formats.files import decompressed, is_readable
+from tocsin.formats.files import is_readable, open_decompressed
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 
@@ -62,7 +62,7 @@ def read_quotes(path: Path) -> Trace:
         raise TocsinError(f"there is no file {path}; name none, and the quotes are made up")
     try:
         with path.open("rb") as raw:
-            read = pa.json.read_json(decompressed(raw, path.suffix)).select(list(_COLUMNS))
+            read = pa.json.read_json(open_decompressed(raw, path.suffix)).select(list(_COLUMNS))
         read = read.filter(pc.is_valid(read["symbol"]))
         quotes = read.sort_by([("time", "ascending"), ("symbol", "ascending")])
         x, y = (quotes[name].cast(pa.float64()).to_numpy().copy() for name in _COLUMNS[2:])

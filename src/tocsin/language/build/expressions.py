@@ -189,14 +189,14 @@ def param(name: str) -> Expression:
 
 def all_of(clauses: Iterable[Clause]) -> Clause:
     """Return the conjunction of the clauses; of none, `true`."""
-    given = list(clauses)
-    return Clause(conjunction([clause.condition for clause in given]), _deeper(*given) - 1)
+    members = list(clauses)
+    return Clause(conjunction([clause.condition for clause in members]), _deeper(*members) - 1)
 
 
 def any_of(clauses: Iterable[Clause]) -> Clause:
     """Return the disjunction of the clauses; of none, `false`."""
-    given = list(clauses)
-    return Clause(disjunction([clause.condition for clause in given]), _deeper(*given) - 1)
+    members = list(clauses)
+    return Clause(disjunction([clause.condition for clause in members]), _deeper(*members) - 1)
 
 
 def duration() -> Expression:

@@ -64,6 +64,7 @@ def predicate_from_json(form: object) -> Predicate:
 
 
 def _read_query(form: object) -> queries.Query:
+    """Read any query; a form without the name of a kind is the condition of a filter."""
     readers: dict[str, Callable[[object, str], queries.Query]] = {
         "filter": _read_filter,
         "sequence": _read_sequence,
@@ -83,6 +84,7 @@ def _read_filter(form: object, path: str) -> queries.Filter:
 
 
 def _read_sequence(form: object, path: str) -> queries.Sequence:
+    """Read a sequence."""
     fields = _fields(form, path, {"steps", "within", "select", "publish"})
     steps = _list(fields.get("steps"), f"{path}.steps")
     if not steps:
@@ -99,6 +101,7 @@ def _read_sequence(form: object, path: str) -> queries.Sequence:
 
 
 def _read_step(form: object, path: str, *, first: bool) -> queries.Step:
+    """Read one step; only the first step of a sequence is a `from`."""
     if not isinstance(form, Mapping):
         raise FormError(f"expected an object, got {json_type(form)}", path)
     word = next((w for w in queries.STEPS if w in form), None)
@@ -135,27 +138,28 @@ def _pairs(
     """Read a list of names and terms; a selected term needs no name."""
     pairs: list[tuple[str, terms.Term]] = []
     for i, item in enumerate(_list(fields.get(key, []), f"{path}.{key}")):
-        place = f"{path}.{key}[{i}]"
+        where = f"{path}.{key}[{i}]"
         if not name_first and not isinstance(item, list):
-            term = _read_term(item, place)
+            term = _read_term(item, where)
             pairs.append((default_name(term), term))
             continue
-        parts = _list(item, place)
+        parts = _list(item, where)
         if len(parts) != 2:
-            raise FormError(f"expected {'[name, term]' if name_first else '[term, name]'}", place)
+            raise FormError(f"expected {'[name, term]' if name_first else '[term, name]'}", where)
         at = 0 if name_first else 1
-        pairs.append((_name(parts[at], f"{place}[{at}]"), _read_term(parts[1 - at], f"{place}[{1 - at}]")))
+        pairs.append((_name(parts[at], f"{where}[{at}]"), _read_term(parts[1 - at], f"{where}[{1 - at}]")))
     return pairs
 
 
 def _read_view(form: object, path: str) -> queries.View:
+    """Read a view over one table or two joined tables."""
     fields = _fields(form, path, {"tables", "select", "distinct", "on", "where"})
     tables: list[queries.Table] = []
     for i, item in enumerate(_list(fields.get("tables"), f"{path}.tables")):
-        place = f"{path}.tables[{i}]"
-        parts = [_name(part, place) for part in (item if isinstance(item, list) else [item])]
+        where = f"{path}.tables[{i}]"
+        parts = [_name(part, where) for part in (item if isinstance(item, list) else [item])]
         if len(parts) not in (1, 2):
-            raise FormError("a table is its name, or [name, alias]", place)
+            raise FormError("a table is its name, or [name, alias]", where)
         tables.append(queries.Table(*parts))
     if len(tables) not in (1, 2):
         raise FormError(f"a view reads one table or joins two, got {len(tables)}", f"{path}.tables")
@@ -176,6 +180,7 @@ def _clause(fields: Mapping[str, object], key: str, path: str) -> Condition:
 
 
 def _read_condition(form: object, path: str) -> Condition:
+    """Read a condition."""
     if isinstance(form, bool):
         return TRUE if form else FALSE
     word, raw, path = _node(form, path, "a condition", _CONDITION_ARITIES)
@@ -186,6 +191,7 @@ def _read_condition(form: object, path: str) -> Condition:
 
 
 def _predicate(operator: Operator, arguments: list[terms.Term], path: str) -> Predicate:
+    """Return a predicate; the pattern of a `like` is rewritten as the parser rewrites it."""
     pattern = arguments[1] if len(arguments) > 1 else None
     if operator in (Operator.LIKE, Operator.NOT_LIKE) and isinstance(pattern, terms.Literal):
         if pattern.kind is not Kind.STRING:
@@ -198,6 +204,7 @@ def _predicate(operator: Operator, arguments: list[terms.Term], path: str) -> Pr
 
 
 def _read_term(form: object, path: str) -> terms.Term:
+    """Read a term."""
     if isinstance(form, (bool, int, float, str)):
         try:
             return terms.constant(form)

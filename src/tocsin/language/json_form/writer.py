@@ -38,6 +38,7 @@ def _select(items: tuple[queries.SelectItem, ...]) -> dict[str, Json]:
 
 
 def _condition(condition: Condition) -> Json:
+    """Return the JSON form of a condition."""
     if isinstance(condition, Constant):
         return condition.truth
     if isinstance(condition, Predicate):
@@ -48,6 +49,7 @@ def _condition(condition: Condition) -> Json:
 
 
 def _term(term: Term) -> Json:
+    """Return the JSON form of a term."""
     if isinstance(term, Literal):
         value = term.value
         return {"timestamp": [format_rfc3339(value)]} if term.kind is Kind.TIMESTAMP else cast("Json", value)  # type: ignore[arg-type]
@@ -76,6 +78,7 @@ def _sequence(query: queries.Sequence) -> Json:
 
 
 def _step(step: queries.Step) -> Json:
+    """Return the JSON form of a step."""
     source = step.source if isinstance(step.source, str) else _sequence(step.source)
     form: dict[str, Json] = {queries.keyword_of(step): source}
     if step.alias is not None:

@@ -59,7 +59,7 @@ def conjunctions_of(condition: Condition, max_conjunctions: int) -> Dnf:
     """Return the disjunctive normal form of a negation normal form."""
     never: dict[str, None] = {}
     found = _expand(condition, And, max_conjunctions, never)
-    merged = _merged(found, never)
+    merged = _merge_all(found, never)
     return Dnf(tuple(_absorb(merged)), tuple(never))
 
 
@@ -76,7 +76,7 @@ def to_cnf(condition: Condition, max_clauses: int = MAX_CLAUSES) -> Cnf:
 def clauses_of(condition: Condition, max_clauses: int) -> Cnf:
     """Return the conjunctive normal form of a negation normal form."""
     found = _expand(condition, Or, max_clauses, {})
-    clauses = [clause for clause in map(_joined, found) if not _is_certain(clause)]
+    clauses = [clause for clause in map(_join_lists, found) if not _is_certain(clause)]
     # Clauses of one predicate form a conjunction, and the predicates of a conjunction merge.
     units = tuple(clause[0] for clause in clauses if len(clause) == 1)
     try:
@@ -114,35 +114,36 @@ def _expand(
     parts = [_expand(member, product, limit, never) for member in condition.conditions]  # type: ignore[union-attr]
     if not isinstance(condition, product):
         found = without_repeats([one for part in parts for one in part])
-        return _bounded(found, product, limit, never)
+        return _limit(found, product, limit, never)
     found = [()]
     for part in sorted(parts, key=len):
         if len(found) * len(part) > limit * 16:  # too many to compute and then reduce
             raise _too_large(product, limit)
-        found = without_repeats([_united(left, right) for left in found for right in part])
+        found = without_repeats([_unite(left, right) for left in found for right in part])
         if len(found) > _MERGED_EARLY:
-            found = _merged(found, never) if product is And else found
-        found = _bounded(found, product, limit, never)
+            found = _merge_all(found, never) if product is And else found
+        found = _limit(found, product, limit, never)
     return found
 
 
-def _united(left: Predicates, right: Predicates) -> Predicates:
+def _unite(left: Predicates, right: Predicates) -> Predicates:
     return tuple(without_repeats([*left, *right]))
 
 
-def _bounded(
+def _limit(
     found: list[Predicates], product: type[And] | type[Or], limit: int, never: dict[str, None]
 ) -> list[Predicates]:
     """Return `found`, reduced if it exceeds the limit; raise `NormalFormError` if it still does."""
     if len(found) <= limit:
         return found
-    kept = list(_merged(found, never)) if product is And else [c for c in found if not _is_certain(c)]
+    kept = list(_merge_all(found, never)) if product is And else [c for c in found if not _is_certain(c)]
     if len(kept) > limit:
         raise _too_large(product, limit)
     return kept
 
 
 def _too_large(product: type[And] | type[Or], limit: int) -> NormalFormError:
+    """Return the error for a normal form larger than `limit`; `product` tells which of the two forms it is."""
     name, parts, setting = (
         ("disjunctive", "conjunctions", "max_conjunctions")
         if product is And
@@ -158,7 +159,7 @@ def _too_large(product: type[And] | type[Or], limit: int) -> NormalFormError:
     )
 
 
-def _merged(found: Iterable[Predicates], never: dict[str, None]) -> list[Predicates]:
+def _merge_all(found: Iterable[Predicates], never: dict[str, None]) -> list[Predicates]:
     """Return the satisfiable conjunctions, merged and without repeats; add the reasons of the others to `never`."""
     kept: list[Predicates] = []
     for conjunction in found:
@@ -181,7 +182,7 @@ def _absorb(found: list[Predicates]) -> list[Predicates]:
     ]
 
 
-def _joined(clause: Predicates) -> Predicates:
+def _join_lists(clause: Predicates) -> Predicates:
     """Return a clause with its equalities joined into lists, and without unsatisfiable predicates."""
     return tuple(join_equalities([p for p in clause if is_satisfiable(p)]))  # type: ignore[arg-type]
 

@@ -104,6 +104,7 @@ def _raise_unsatisfiable(group: Collection[Predicate]) -> NoReturn:
 
 
 def _merge_attribute(attribute: Attribute, group: list[Predicate]) -> list[Predicate]:
+    """Return fewer predicates that are equivalent to `group`, or raise if no value satisfies all of them."""
     kinds = _ALL_KINDS
     for predicate in group:
         kinds &= admitted_kinds(predicate)
@@ -174,6 +175,7 @@ class _Region:
         return found or self.free[:1]
 
     def _add(self, predicate: Predicate) -> None:
+        """Restrict the region by one more predicate."""
         operator = predicate.operator
         values = [operand.value for operand in predicate.operands if isinstance(operand, Literal)]
         if operator in (Operator.EQ, Operator.IN):
@@ -239,6 +241,7 @@ class _Region:
         }
 
     def _bounds(self, attribute: Attribute) -> list[Predicate]:
+        """Return the predicates that state the lower and the upper bound; two inclusive bounds become a `between`."""
         if self.low and self.high and not self.low[1] and not self.high[1]:
             ends = Literal(self.low[0], self.kind), Literal(self.high[0], self.kind)
             return [Predicate(attribute, Operator.BETWEEN, ends)]

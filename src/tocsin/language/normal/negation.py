@@ -39,6 +39,7 @@ def to_nnf(condition: Condition) -> Condition:
 
 
 def _push(condition: Condition, *, negate: bool) -> Condition:
+    """Return the condition, negated if `negate`, with every `not` resolved into the operators of the predicates."""
     if isinstance(condition, Predicate):
         operator = NEGATED[condition.operator] if negate else condition.operator
         return rewrite(Predicate(condition.subject, operator, condition.operands) if negate else condition)
@@ -89,6 +90,7 @@ def without_repeats(items: list[Item]) -> list[Item]:
 
 
 def _join(parts: list[Condition], one: Operator, many: Operator, *, mixed: bool) -> list[Condition]:
+    """Return `parts` with the predicates of operators `one` and `many` joined, for each subject, into one list."""
     concerned = [c for c in parts if type(c) is Predicate and (c.operator is one or c.operator is many)]
     if len(concerned) < 2:
         return parts

@@ -62,21 +62,22 @@ def membership(subject: Term, constants: tuple[Literal, ...], *, negated: bool =
 
 def _fold_constants(predicate: Predicate) -> Predicate | Constant:
     """Compute arithmetic over constants; a predicate with an operation that has no result is false."""
-    terms = [_folded(term) for term in (predicate.subject, *predicate.operands)]
+    terms = [_fold_term(term) for term in (predicate.subject, *predicate.operands)]
     if None in terms:
         return FALSE
     return Predicate(terms[0], predicate.operator, tuple(terms[1:]))  # type: ignore[arg-type]
 
 
-def _folded(term: Term) -> Term | None:
+def _fold_term(term: Term) -> Term | None:
+    """Return the term with its constant parts computed, or None if it has no value."""
     if isinstance(term, Negative):
-        inner = _folded(term.term)
+        inner = _fold_term(term.term)
         if isinstance(inner, Literal):
             return literal(-inner.value)  # type: ignore[operator]
         return None if inner is None else Negative(inner)
     if not isinstance(term, Arithmetic):
         return term
-    left, right = _folded(term.left), _folded(term.right)
+    left, right = _fold_term(term.left), _fold_term(term.right)
     if left is None or right is None:
         return None
     if isinstance(left, Literal) and isinstance(right, Literal):

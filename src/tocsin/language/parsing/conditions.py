@@ -70,6 +70,7 @@ def _members(
 
 
 def _negation(cursor: Cursor) -> Parsed:
+    """Parse a comparison after any number of `not`."""
     if cursor.words[cursor.at] != "not":
         return _comparison(cursor)
     at = cursor.at
@@ -81,6 +82,7 @@ def _negation(cursor: Cursor) -> Parsed:
 
 
 def _comparison(cursor: Cursor) -> Parsed:
+    """Parse a predicate; without an operator, return the term itself."""
     at = cursor.at
     # Most filters consist of such predicates, which then skip the levels of arithmetic.
     if cursor.kinds[at] is NAME and cursor.words[at + 1] in COMPARISONS and _is_simple(cursor, at):
@@ -96,11 +98,11 @@ def _comparison(cursor: Cursor) -> Parsed:
         if cursor.kinds[second] == QUOTED and cursor.at == second + 1:
             cursor.warnings.append(
                 f"{cursor.texts[second]} in double quotes is the name of an attribute; "
-                f"a text is written in single quotes: '{cursor.unquoted(second)}'"
+                f"a text is written in single quotes: '{cursor.unquote(second)}'"
             )
-        predicate = _checked(cursor, Predicate(subject, operator, (right,)), at)
+        predicate = _check(cursor, Predicate(subject, operator, (right,)), at)
     else:
-        worded = _worded(cursor, left, at)
+        worded = _word_predicate(cursor, left, at)
         if worded is None:
             return left
         predicate = worded
@@ -131,7 +133,7 @@ def _simple(cursor: Cursor, at: int) -> Predicate:
     return Predicate(subject, COMPARISONS[cursor.words[at + 1]], (constant,))
 
 
-def _worded(cursor: Cursor, left: Parsed, at: int) -> Predicate | None:
+def _word_predicate(cursor: Cursor, left: Parsed, at: int) -> Predicate | None:
     """Read the rest of a predicate whose operator is a word or a pattern sign; None if there is none."""
     word = cursor.words[cursor.at]
     negated = word == "not" and cursor.words[cursor.at + 1] in _WORDED
@@ -157,10 +159,11 @@ def _worded(cursor: Cursor, left: Parsed, at: int) -> Predicate | None:
         if operator is not Operator.CONTAINS:
             cursor.expect("with", f"`{word}` is followed by `with`")
         operands = (_text_operand(cursor, operator),)
-    return _checked(cursor, Predicate(subject, NEGATED[operator] if negated else operator, operands), at)
+    return _check(cursor, Predicate(subject, NEGATED[operator] if negated else operator, operands), at)
 
 
 def _bounds(cursor: Cursor) -> tuple[Term, ...]:
+    """Parse the two ends of a `between`."""
     low = terms.term(cursor, "the lower end of `between`")
     if cursor.words[cursor.at] != "and":
         raise cursor.unexpected("`between` needs `and` between its two ends", ("and",))
@@ -171,6 +174,7 @@ def _bounds(cursor: Cursor) -> tuple[Term, ...]:
 
 
 def _list_members(cursor: Cursor) -> tuple[Term, ...]:
+    """Parse the members of an `in` list, or the parameter that stands for the list."""
     if cursor.kinds[cursor.at] == PARAMETER:
         return (terms.parameter(cursor, cursor.at, many=True),)
     opening = cursor.at
@@ -203,6 +207,7 @@ def _list_members(cursor: Cursor) -> tuple[Term, ...]:
 
 
 def _like(cursor: Cursor, subject: Term, *, negated: bool) -> Predicate:
+    """Parse the pattern of a `like`, and return the predicate."""
     at = cursor.at
     pattern = _pattern(cursor, "like")
     if isinstance(pattern, Parameter):
@@ -214,6 +219,7 @@ def _like(cursor: Cursor, subject: Term, *, negated: bool) -> Predicate:
 
 
 def _regex(cursor: Cursor, subject: Term, *, negated: bool) -> Predicate:
+    """Parse the regular expression after `~`, check its syntax and return the predicate."""
     at = cursor.at
     pattern = _pattern(cursor, "~")
     if isinstance(pattern, Literal):
@@ -229,6 +235,7 @@ def _regex(cursor: Cursor, subject: Term, *, negated: bool) -> Predicate:
 
 
 def _pattern(cursor: Cursor, word: str) -> Literal | Parameter:
+    """Parse a pattern: a string or a parameter."""
     at = cursor.at
     pattern = terms.term(cursor, f"the pattern of `{word}`")
     if isinstance(pattern, Parameter) or (isinstance(pattern, Literal) and pattern.kind is Kind.STRING):
@@ -239,6 +246,7 @@ def _pattern(cursor: Cursor, word: str) -> Literal | Parameter:
 
 
 def _text_operand(cursor: Cursor, operator: Operator) -> Term:
+    """Parse the operand of a text operator: a string, an attribute or a parameter."""
     at = cursor.at
     term = terms.term(cursor, f"the operand of `{operator}`")
     if isinstance(term, (Attribute, Parameter)) or (isinstance(term, Literal) and term.kind is Kind.STRING):
@@ -249,6 +257,7 @@ def _text_operand(cursor: Cursor, operator: Operator) -> Term:
 
 
 def _presence(cursor: Cursor, subject: Term, at: int) -> Predicate:
+    """Parse the words after `is`, and return the predicate that tests presence."""
     if not isinstance(subject, Attribute):
         raise cursor.fail("only an attribute can be missing or present", at=at)
     negated = cursor.accept("not")
@@ -264,7 +273,7 @@ def _presence(cursor: Cursor, subject: Term, at: int) -> Predicate:
     return Predicate(subject, NEGATED[operator] if negated else operator)
 
 
-def _checked(cursor: Cursor, predicate: Predicate, at: int) -> Predicate:
+def _check(cursor: Cursor, predicate: Predicate, at: int) -> Predicate:
     """Return `predicate`, or raise if it compares a length of time with anything but `duration`."""
     if not cursor.timed:
         return predicate
@@ -295,7 +304,7 @@ def _as_condition(cursor: Cursor, parsed: Parsed, at: int, what: str) -> Conditi
 
 
 def _no_comparison(cursor: Cursor, parsed: Parsed, at: int, what: str) -> Exception:
-    """Return the error for a value in the place of a condition, as after a mistyped operator."""
+    """Return the error for a value instead of a condition, as after a mistyped operator."""
     kind = cursor.kinds[cursor.at]
     if kind == NAME and cursor.words[cursor.at] not in RESERVED and at == 0 and cursor.at == 1:
         starter = closest(cursor.words[0], _STARTERS, 0.75)

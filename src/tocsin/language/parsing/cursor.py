@@ -1,4 +1,4 @@
-"""A cursor over tokens: what is known at its position, and errors there."""
+"""A cursor over tokens: the names known at its position, and the errors raised there."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Cursor:
         at, kind = self.at, self.kinds[self.at]
         if kind == QUOTED:
             self.at += 1
-            return self.unquoted(at)
+            return self.unquote(at)
         if kind != NAME:
             raise self.unexpected(f"{what} is missing", (), (what,))
         if self.words[at] in RESERVED:
@@ -85,7 +85,7 @@ class Cursor:
         self.at += 1
         return self.texts[at]
 
-    def unquoted(self, at: int) -> str:
+    def unquote(self, at: int) -> str:
         """Return the name in double quotes at token `at`."""
         name = self.texts[at][1:-1].replace('""', '"')
         if not name:
@@ -111,12 +111,12 @@ class Cursor:
         suggestion: str | None = None,
     ) -> LanguageError:
         """Return an error with its caret under token `at`, by default the next one."""
-        place = self.at if at is None else at
+        token = self.at if at is None else at
         return LanguageError(
             reason,
             text=self.text,
-            offset=offset_of(self.text, place),
-            length=len(self.texts[place]),
+            offset=offset_of(self.text, token),
+            length=len(self.texts[token]),
             expected=expected,
             suggestion=suggestion,
         )
@@ -146,7 +146,7 @@ class Cursor:
         return f"the string {shown}" if kind == STRING else f"`{shown}`"
 
     def keyword_as_name(self, at: int) -> LanguageError:
-        """Return the error for a reserved word in the place of a name."""
+        """Return the error for a reserved word instead of a name."""
         word = self.texts[at]
         return self.fail(
             f"`{word}` is a keyword and not allowed here",

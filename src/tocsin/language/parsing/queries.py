@@ -30,11 +30,12 @@ def query_of(cursor: Cursor) -> queries.Query:
 
 
 def _query(cursor: Cursor) -> queries.Query:
+    """Parse a view, a sequence or a filter; a filter may be a bare condition."""
     word = cursor.words[cursor.at]
     if word in _NOT_FIRST and cursor.words[cursor.at + 1] not in conditions.COMPARISONS:
-        raise cursor.fail(f"no subscription begins with `{word}`", suggestion=_misplaced(cursor, word))
+        raise cursor.fail(f"no subscription begins with `{word}`", suggestion=_position_hint(cursor, word))
     if word in ("select", "from"):
-        selected = _selected(cursor)
+        selected = _skip_select_list(cursor)
         is_view = _is_table(cursor, cursor.at + 1)
         return _view(cursor, selected) if is_view else _from(cursor, selected)
     return queries.Filter(conditions.condition(cursor, "a subscription"))
@@ -43,7 +44,7 @@ def _query(cursor: Cursor) -> queries.Query:
 # `select` is written first but read second, since its names are resolved by the sources after `from`
 
 
-def _selected(cursor: Cursor) -> int | None:
+def _skip_select_list(cursor: Cursor) -> int | None:
     """Move to `from`, and return the token at which the select list before it begins, if there is one."""
     if cursor.words[cursor.at] != "select":
         return None
@@ -53,6 +54,7 @@ def _selected(cursor: Cursor) -> int | None:
 
 
 def _find_from(cursor: Cursor, start: int) -> int:
+    """Return the token of the `from` that belongs to the `select` before `start`, or raise if there is none."""
     depth = 0
     for at in range(start, len(cursor.words)):
         word = cursor.words[at]
@@ -76,6 +78,7 @@ def _find_from(cursor: Cursor, start: int) -> int:
 
 
 def _from(cursor: Cursor, selected: int | None, *, nested: bool = False) -> queries.Filter | queries.Sequence:
+    """Parse a filter or a sequence from its `from`; `selected` is the first token after its `select`, if it has one."""
     start = cursor.at
     if selected is not None and cursor.words[selected] == "distinct":
         raise cursor.fail(
@@ -96,6 +99,7 @@ def _from(cursor: Cursor, selected: int | None, *, nested: bool = False) -> quer
 
 
 def _sequence(cursor: Cursor, selected: int | None, scope: NameScope, *, nested: bool) -> queries.Sequence:
+    """Parse the steps and the last clauses of a sequence."""
     steps: list[queries.Step] = [_first(cursor, scope)]
     while cursor.words[cursor.at] in ("next", "fold"):
         steps.append(_next(cursor, scope) if cursor.words[cursor.at] == "next" else _fold(cursor, scope))
@@ -107,6 +111,7 @@ def _sequence(cursor: Cursor, selected: int | None, scope: NameScope, *, nested:
 
 
 def _filter(cursor: Cursor, selected: int | None, scope: NameScope) -> queries.Filter:
+    """Parse a filter that names its stream."""
     scope.aggregates = "an aggregate needs a table: select min(price) from table stock"
     cursor.at += 1
     stream = clauses.dotted_name(cursor, "the name of a stream")
@@ -126,6 +131,7 @@ def _tail_select(cursor: Cursor, selected: int | None) -> tuple[queries.SelectIt
 
 
 def _first(cursor: Cursor, scope: NameScope) -> queries.From:
+    """Parse the first step of a sequence."""
     cursor.at += 1
     source, alias = _source(cursor, scope)
     where = clauses.where(cursor)
@@ -136,6 +142,7 @@ def _first(cursor: Cursor, scope: NameScope) -> queries.From:
 
 
 def _next(cursor: Cursor, scope: NameScope) -> queries.Next:
+    """Parse a `next` step."""
     cursor.at += 1
     source, alias = _source(cursor, scope)
     on = clauses.condition_after(cursor, "on")
@@ -146,6 +153,7 @@ def _next(cursor: Cursor, scope: NameScope) -> queries.Next:
 
 
 def _fold(cursor: Cursor, scope: NameScope) -> queries.Fold:
+    """Parse a `fold` step; `last` is known before its `where`, and aggregates in its `compute` only."""
     cursor.at += 1
     source, alias = _source(cursor, scope)
     scope.last = True
@@ -164,6 +172,7 @@ def _fold(cursor: Cursor, scope: NameScope) -> queries.Fold:
 
 
 def _within(cursor: Cursor) -> Span | Parameter:
+    """Parse the length after `within`; a bare integer counts ticks."""
     at = cursor.at
     if cursor.kinds[at] == PARAMETER:
         return terms.parameter(cursor, at)
@@ -176,6 +185,7 @@ def _within(cursor: Cursor) -> Span | Parameter:
 
 
 def _publish(cursor: Cursor, *, nested: bool) -> str:
+    """Parse `publish as` and return the published name."""
     if nested:
         raise cursor.fail(
             "a sequence in parentheses cannot publish", suggestion="publish it in a subscription of its own"
@@ -186,10 +196,11 @@ def _publish(cursor: Cursor, *, nested: bool) -> str:
 
 
 def _source(cursor: Cursor, scope: NameScope) -> tuple[queries.Source, str | None]:
+    """Parse the stream or the nested sequence of a step, and its alias; add the alias to the scope."""
     if _is_table(cursor, cursor.at):
         raise cursor.fail("a sequence reads streams, not tables", suggestion="leave out the word `table`")
     if cursor.words[cursor.at] == "(":
-        source: queries.Source = _nested(cursor)
+        source: queries.Source = _nested_sequence(cursor)
     else:
         source = clauses.dotted_name(cursor, "the name of a stream")
     alias = clauses.alias(cursor, scope)
@@ -200,7 +211,8 @@ def _source(cursor: Cursor, scope: NameScope) -> tuple[queries.Source, str | Non
     return source, alias
 
 
-def _nested(cursor: Cursor) -> queries.Sequence:
+def _nested_sequence(cursor: Cursor) -> queries.Sequence:
+    """Parse a sequence in parentheses."""
     opening = cursor.at
     cursor.enter(opening)
     cursor.at += 1
@@ -208,9 +220,9 @@ def _nested(cursor: Cursor) -> queries.Sequence:
         raise cursor.unexpected(
             "parentheses after `from`, `next` or `fold` hold a sequence", ("from", "select")
         )
-    nested = _from(cursor, _selected(cursor), nested=True)
+    nested = _from(cursor, _skip_select_list(cursor), nested=True)
     if cursor.words[cursor.at] != ")":
-        raise _leftover(cursor) if cursor.kinds[cursor.at] != END else terms.unclosed(cursor, opening)
+        raise _leftover(cursor) if cursor.kinds[cursor.at] != END else terms.unclosed_error(cursor, opening)
     cursor.at += 1
     cursor.depth -= 1
     assert isinstance(nested, queries.Sequence)  # noqa: S101 - `nested` asks for one
@@ -218,6 +230,7 @@ def _nested(cursor: Cursor) -> queries.Sequence:
 
 
 def _is_sequence(cursor: Cursor, start: int) -> bool:
+    """Tell whether the `from` at `start` begins a sequence: a step or a clause of sequences follows."""
     depth = 0
     for at in range(start, len(cursor.words)):
         word = cursor.words[at]
@@ -238,6 +251,7 @@ def _is_table(cursor: Cursor, at: int) -> bool:
 
 
 def _view(cursor: Cursor, selected: int | None) -> queries.View:
+    """Parse a view from its `from table`."""
     if selected is None:
         raise cursor.fail(
             "a view needs `select`", suggestion="write: select min(price) from table …, or select *"
@@ -271,6 +285,7 @@ def _table(cursor: Cursor, scope: NameScope) -> queries.Table:
 
 
 def _join(cursor: Cursor, tables: list[queries.Table], scope: NameScope) -> Condition:
+    """Parse the condition of a join, and add the names of both tables to the scope."""
     names = [table.alias or table.name for table in tables]
     if names[0] == names[1]:
         raise cursor.fail(
@@ -285,6 +300,7 @@ def _join(cursor: Cursor, tables: list[queries.Table], scope: NameScope) -> Cond
 def _view_items(
     cursor: Cursor, selected: int, scope: NameScope
 ) -> tuple[bool, tuple[queries.SelectItem, ...]]:
+    """Parse the select list of a view; return whether it is distinct, and its items."""
     distinct = cursor.words[selected] == "distinct"
     scope.aggregates = None
     items = clauses.items(cursor, selected + distinct)
@@ -314,7 +330,7 @@ def _leftover(cursor: Cursor) -> Exception:
         return cursor.fail(
             f"`{word}` is not allowed here",
             expected=("the end of the text", "`and`", "`or`"),
-            suggestion=_misplaced(cursor, word),
+            suggestion=_position_hint(cursor, word),
         )
     if cursor.kinds[cursor.at - 1] == NUMBER and cursor.words[cursor.at][:1] == "_":
         return cursor.fail("a number ends before `_`", suggestion="numbers have no separators: 12000")
@@ -327,7 +343,8 @@ def _leftover(cursor: Cursor) -> Exception:
     return error
 
 
-def _misplaced(cursor: Cursor, word: str) -> str | None:
+def _position_hint(cursor: Cursor, word: str) -> str | None:
+    """Return a suggestion for a clause in the wrong position, if there is one."""
     if cursor.words[0] in ("from", "select") and word in ("where", "on", "while", "compute"):
         return (
             "clauses have an order: `where`, `compute` in `from`; `on`, `while`, `compute`, `where` in `fold`"

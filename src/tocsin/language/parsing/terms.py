@@ -80,10 +80,10 @@ def _arithmetic(
     second = cursor.at
     right = operand(cursor)
     _count_operation(cursor, second - 1)
-    for parsed, place in ((left, at), (right, second)):
-        term = as_term(cursor, parsed, place, f"a side of `{sign}`")
+    for parsed, token in ((left, at), (right, second)):
+        term = as_term(cursor, parsed, token, f"a side of `{sign}`")
         if _is_no_number(term):
-            raise cursor.fail(f"`{sign}` needs numbers on both sides", at=place)
+            raise cursor.fail(f"`{sign}` needs numbers on both sides", at=token)
     return terms.Arithmetic(terms.ArithmeticOperator(sign), left, right)  # type: ignore[arg-type]
 
 
@@ -100,6 +100,7 @@ def _count_operation(cursor: Cursor, at: int) -> None:
 
 
 def _atom(cursor: Cursor) -> Parsed:
+    """Parse a name, a constant, a parameter, a parenthesis or a minus sign with its operand."""
     at = cursor.at
     kind = cursor.kinds[at]
     if kind == NAME:
@@ -136,9 +137,10 @@ def _nothing_here(cursor: Cursor, at: int) -> Exception:
 
 
 def _word(cursor: Cursor, at: int) -> terms.Term:
+    """Parse a term that begins with a name: a keyword, a function, a timestamp, `duration` or an attribute."""
     word = cursor.words[at]
     if word in RESERVED:
-        return _reserved(cursor, at, word)
+        return _keyword(cursor, at, word)
     if cursor.words[at + 1] == "(":
         return _aggregate(cursor, at)
     if word == "timestamp" and cursor.kinds[at + 1] == STRING:
@@ -156,7 +158,8 @@ def _word(cursor: Cursor, at: int) -> terms.Term:
     return attribute(cursor)
 
 
-def _reserved(cursor: Cursor, at: int, word: str) -> terms.Literal:
+def _keyword(cursor: Cursor, at: int, word: str) -> terms.Literal:
+    """Parse `true` or `false`; raise for every other keyword."""
     if word in ("true", "false"):
         cursor.at += 1
         return terms.Literal(word == "true", Kind.BOOLEAN)
@@ -172,6 +175,7 @@ def _reserved(cursor: Cursor, at: int, word: str) -> terms.Literal:
 
 
 def _number(cursor: Cursor, at: int, sign: int) -> terms.Literal | terms.Span:
+    """Parse a number, or a time span if a unit of time follows."""
     digits = cursor.texts[at]
     try:
         value = sign * (int(digits) if digits.isdigit() else float(digits))
@@ -189,6 +193,7 @@ def _number(cursor: Cursor, at: int, sign: int) -> terms.Literal | terms.Span:
 
 
 def _unit(cursor: Cursor, at: int) -> terms.SpanUnit | None:
+    """Return the unit of time at token `at`, or None; raise if the word is a misspelt unit."""
     word = cursor.words[at]
     unit = UNITS.get(word)
     if unit is None:
@@ -217,6 +222,7 @@ def string(cursor: Cursor, at: int) -> str:
 
 
 def _timestamp(cursor: Cursor, at: int) -> terms.Literal:
+    """Parse the string of a timestamp."""
     written = string(cursor, at)
     time = parse_rfc3339(written)
     if time is None:
@@ -246,17 +252,18 @@ def parameter(cursor: Cursor, at: int, *, many: bool = False) -> terms.Parameter
 
 
 def _parenthesis(cursor: Cursor, at: int) -> Parsed:
+    """Parse a condition or a term in parentheses."""
     cursor.enter(at)
     cursor.at += 1
     inner = conditions.disjunction(cursor)
     if cursor.words[cursor.at] != ")":
-        raise unclosed(cursor, at)
+        raise unclosed_error(cursor, at)
     cursor.at += 1
     cursor.depth -= 1
     return inner
 
 
-def unclosed(cursor: Cursor, at: int) -> Exception:
+def unclosed_error(cursor: Cursor, at: int) -> Exception:
     """Return the error for the parenthesis at token `at`, which is not closed at the next token."""
     if cursor.kinds[cursor.at] == END:
         return cursor.fail("the parenthesis that opens here is never closed", at=at, expected=("`)`",))
@@ -264,6 +271,7 @@ def unclosed(cursor: Cursor, at: int) -> Exception:
 
 
 def _minus(cursor: Cursor, at: int) -> terms.Negative | terms.Literal | terms.Span:
+    """Parse a minus sign and its operand; a negative number becomes a constant."""
     cursor.at += 1
     if cursor.kinds[cursor.at] == NUMBER:
         return _number(cursor, cursor.at, -1)
@@ -277,6 +285,7 @@ def _minus(cursor: Cursor, at: int) -> terms.Negative | terms.Literal | terms.Sp
 
 
 def _aggregate(cursor: Cursor, at: int) -> terms.Aggregate:
+    """Parse a call of an aggregate function."""
     word = cursor.words[at]
     if word not in _FUNCTIONS:
         near = closest(word, _FUNCTIONS)
@@ -306,20 +315,21 @@ def _aggregate(cursor: Cursor, at: int) -> terms.Aggregate:
 def attribute(cursor: Cursor) -> terms.Attribute:
     """Read an attribute's name, and resolve its alias."""
     at = cursor.at
-    parts = [cursor.unquoted(at)] if cursor.kinds[at] == QUOTED else cursor.texts[at].split(".")
+    parts = _name_parts(cursor, at)
     cursor.at += 1
     while cursor.words[cursor.at] == "." and cursor.kinds[cursor.at + 1] in (NAME, QUOTED):
-        segment = cursor.at + 1
-        parts += (
-            [cursor.unquoted(segment)]
-            if cursor.kinds[segment] == QUOTED
-            else cursor.texts[segment].split(".")
-        )
+        parts += _name_parts(cursor, cursor.at + 1)
         cursor.at += 2
     return _resolve(cursor, parts, at)
 
 
+def _name_parts(cursor: Cursor, at: int) -> list[str]:
+    """Return the parts of the name at token `at`; one token may contain several dots, a quoted one is a single part."""
+    return [cursor.unquote(at)] if cursor.kinds[at] == QUOTED else cursor.texts[at].split(".")
+
+
 def _resolve(cursor: Cursor, parts: list[str], at: int) -> terms.Attribute:
+    """Return the attribute of a dotted name: its first part is an alias if the scope knows it as one."""
     scope = cursor.scope
     head = parts[0]
     if len(parts) > 1:
@@ -357,6 +367,7 @@ def _resolve(cursor: Cursor, parts: list[str], at: int) -> terms.Attribute:
 
 
 def _unknown_alias(cursor: Cursor, head: str, at: int) -> Exception:
+    """Return the error for an unknown alias."""
     scope = cursor.scope
     near = closest(head, scope.aliases, 0.5)
     known = ", ".join(f"`{a}`" for a in scope.aliases)

@@ -1,4 +1,4 @@
-"""Values in the place of a template's parameters."""
+"""Binding: the parameters of a template are replaced by constants."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIKES = (Operator.LIKE, Operator.NOT_LIKE)
 
 
 def bind_query(query: queries.Query, values: Bindings) -> queries.Query:
-    """Return `query` with constants in the place of its parameters."""
+    """Return `query` with its parameters replaced by constants."""
     select = tuple(replace(item, term=_bind_term(item.term, values)) for item in query.select)
     if isinstance(query, queries.Filter):
         return replace(query, condition=bind_condition(query.condition, values), select=select)
@@ -37,7 +37,7 @@ def bind_query(query: queries.Query, values: Bindings) -> queries.Query:
 
 
 def bind_predicate(predicate: Predicate, values: Bindings) -> Predicate:
-    """Return `predicate` with constants in the place of its parameters."""
+    """Return `predicate` with its parameters replaced by constants."""
     subject = _bind_term(predicate.subject, values)
     operands: list[Term] = []
     for operand in predicate.operands:
@@ -52,7 +52,7 @@ def bind_predicate(predicate: Predicate, values: Bindings) -> Predicate:
 
 
 def bind_condition(condition: Condition, values: Bindings) -> Condition:
-    """Return `condition` with constants in the place of its parameters."""
+    """Return `condition` with its parameters replaced by constants."""
     return map_predicates(condition, lambda predicate: bind_predicate(predicate, values))
 
 
@@ -66,6 +66,7 @@ def _bind_term(term: Term, values: Bindings) -> Term:
 
 
 def _bind_step(step: queries.Step, values: Bindings) -> queries.Step:
+    """Return a step with its parameters replaced by values."""
     fields: dict[str, object] = {
         queries.field_of(word): bind_condition(condition, values)
         for word, condition in queries.condition_clauses(step).items()

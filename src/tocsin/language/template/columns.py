@@ -49,11 +49,12 @@ def read_columns(rows: Rows, names: Mapping[str, bool]) -> tuple[dict[str, Colum
     """
     raw, size = _raw_columns(rows, list(names))
     faults: Faults = {}
-    columns = {name: _checked(name, raw[name], names[name], faults) for name in names}
+    columns = {name: _check_column(name, raw[name], names[name], faults) for name in names}
     return columns, size, faults
 
 
 def _raw_columns(rows: Rows, names: list[str]) -> tuple[dict[str, Any], int]:
+    """Return the unchecked columns of these names, and the number of rows."""
     if isinstance(rows, Mapping):
         found = {name: _column(name, rows[name]) for name in names if name in rows}
         sizes = {len(column) for column in found.values()}
@@ -68,7 +69,7 @@ def _raw_columns(rows: Rows, names: list[str]) -> tuple[dict[str, Any], int]:
         found = {name: _from_pandas(rows[name]) for name in names if name in rows.columns}
         sizes = {len(rows)}
     else:
-        return _transposed(rows, names)
+        return _transpose(rows, names)
     missing = [name for name in names if name not in found]
     if missing:
         raise TemplateError("no column has values for it", parameter=missing[0])
@@ -112,7 +113,8 @@ def _from_arrow(column: Any) -> Any:
     return values
 
 
-def _transposed(rows: Any, names: list[str]) -> tuple[dict[str, Any], int]:
+def _transpose(rows: Any, names: list[str]) -> tuple[dict[str, Any], int]:
+    """Return the columns of rows that are given one by one, and the number of rows."""
     try:
         listed = list(rows)
     except TypeError:
@@ -135,7 +137,8 @@ class _Absent:
 _ABSENT = _Absent()
 
 
-def _checked(name: str, raw: Any, many: bool, faults: Faults) -> Column:
+def _check_column(name: str, raw: Any, many: bool, faults: Faults) -> Column:
+    """Return a column as an array of constants; its rows without a usable value are added to `faults`."""
     if many:
         return _lists(name, raw, faults)
     array = raw if isinstance(raw, np.ndarray) else np.fromiter(raw, dtype=object, count=len(raw))
@@ -163,6 +166,7 @@ def _floats(name: str, array: NDArray[np.float64], faults: Faults) -> Column:
 
 
 def _objects(name: str, array: NDArray[np.object_], faults: Faults) -> Column:
+    """Return a column of Python objects, as a numeric array if that loses nothing."""
     values = array.tolist()
     kinds = set(map(type, values))
     if kinds == {str} and "".join(values).isascii():
@@ -182,6 +186,8 @@ def _objects(name: str, array: NDArray[np.object_], faults: Faults) -> Column:
 
 
 def _lists(name: str, raw: Any, faults: Faults) -> Column:
+    """Return a column whose cells are tuples of constants."""
+
     def read(members: object) -> tuple[Value, ...]:
         if isinstance(members, (str, bytes, Mapping)) or not isinstance(members, Iterable):
             raise KindError(f"`in :{name}` takes a list of values, not {type(members).__name__}")
@@ -194,6 +200,7 @@ def _lists(name: str, raw: Any, faults: Faults) -> Column:
 
 
 def _read_cells(name: str, raw: Any, faults: Faults, read: Callable[[object], object]) -> Column:
+    """Return a column of objects, each read by `read`; cells that cannot be read are added to `faults`."""
     cells = np.empty(len(raw), dtype=object)
     for row, value in enumerate(raw):
         try:

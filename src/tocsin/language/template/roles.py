@@ -51,7 +51,7 @@ def _collect(term: Term, role: ParameterRole, roles: dict[str, set[ParameterRole
 
 
 def _terms(query: Query) -> Iterator[tuple[Term, ParameterRole]]:
-    """Return the terms of a query, each with the role that a parameter has in its place."""
+    """Yield the terms of a query, each with the role of a parameter at this position."""
     for item in query.select:
         yield item.term, ParameterRole.VALUE
     if isinstance(query, Filter):
@@ -64,6 +64,7 @@ def _terms(query: Query) -> Iterator[tuple[Term, ParameterRole]]:
 
 
 def _sequence_terms(query: Sequence) -> Iterator[tuple[Term, ParameterRole]]:
+    """Yield each term of a sequence that may be a parameter, and the role of that parameter."""
     if query.within is not None:
         yield query.within, ParameterRole.WITHIN
     for step in query.steps:

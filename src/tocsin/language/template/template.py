@@ -61,7 +61,7 @@ class TemplateRows(Struct, frozen=True):
         return TemplateRows(self.query, self.normal, columns, self.rows[positions], self.errors, self.never)
 
     def conjunctions(self, position: int) -> Iterator[Conjunction]:
-        """Return the conjunctions of the filter at `position`, with its constants."""
+        """Yield the conjunctions of the filter at `position`, with its constants."""
         values = bindings_at(self.columns, position)
         form = self.form()
         normal = form if isinstance(form, Dnf) else to_dnf(form.condition())
@@ -104,13 +104,13 @@ class Template:
 
     def bind(self, row: Mapping[str, object]) -> Query:
         """Return the query of one row, or raise `TemplateError`."""
-        given = {name: row[name] for name in self.parameters if name in row}
-        spans = {name: value for name, value in given.items() if isinstance(value, timedelta)}
+        raw = {name: row[name] for name in self.parameters if name in row}
+        spans = {name: value for name, value in raw.items() if isinstance(value, timedelta)}
         for name in spans:
             if not self._roles[name] <= {ParameterRole.SPAN, ParameterRole.WITHIN}:
                 raise TemplateError("a timedelta can only be compared with `duration`", parameter=name)
         plain = [name for name in self.parameters if name not in spans]
-        columns, _, faults = read_columns([given], {name: self._many[name] for name in plain})
+        columns, _, faults = read_columns([raw], {name: self._many[name] for name in plain})
         if not faults:
             self._check_roles(columns, faults)
         if faults:

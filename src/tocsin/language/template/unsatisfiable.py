@@ -36,6 +36,7 @@ def empty_rows(normal: Dnf | Cnf, columns: Mapping[str, Column], size: int) -> N
 def _all_empty(
     conjunctions: Iterable[Conjunction], columns: Mapping[str, Column], size: int
 ) -> NDArray[np.bool_]:
+    """Tell for each row whether all conjunctions are unsatisfiable."""
     never = np.ones(size, dtype=np.bool_)
     for conjunction in conjunctions:
         never &= _empty(conjunction, columns, size)
@@ -45,6 +46,7 @@ def _all_empty(
 
 
 def _empty(conjunction: Conjunction, columns: Mapping[str, Column], size: int) -> NDArray[np.bool_]:
+    """Tell for each row whether the bounds on some subject of the conjunction exclude each other."""
     bounds: dict[Term, tuple[list[tuple[Column, bool]], list[tuple[Column, bool]]]] = {}
     for predicate in conjunction:
         sides = bounds.setdefault(predicate.subject, ([], []))

@@ -105,7 +105,7 @@ def rule_of_thumb(attributes: Attributes, sample: Sample) -> Scheme:
 
 
 def candidates(attributes: Attributes, general: int | None = None, classes: int = 4) -> Iterable[Scheme]:
-    """Return the schemes with B classes that are compared; with a G, there is only one."""
+    """Yield the schemes with B classes that are compared; with a G, there is only one."""
     ordered = general_attributes(attributes)
     if general is not None:
         yield Scheme(tuple(ordered[:general]), classes)

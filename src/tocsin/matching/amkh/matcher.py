@@ -264,6 +264,7 @@ class Amkh(StoredMatcher):
         super()._add(ids, expressions)
 
     def _make_room(self, expressions: Expressions) -> None:
+        """Grow the state for the fields of the vocabulary and for a batch of expressions."""
         state = arrays.with_fields(self._state, self.vocabulary.names.top)
         state = arrays.with_expressions(state, expressions)
         widest = min(int(np.diff(expressions.offsets).max(initial=0)), 256)
@@ -418,6 +419,7 @@ class Amkh(StoredMatcher):
             self._staleness.forget(self._state.totals)
 
     def _details(self) -> dict[str, int | float]:
+        """Return the sizes of the index and its work per event."""
         indexes, cost, scheme = self._indexes.indexes, self.examined(), self._scheme
         events = max(cost.events, 1)
         buckets = sum(hash_index.live_entries(index.buckets) for index in indexes)

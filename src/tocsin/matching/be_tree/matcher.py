@@ -192,6 +192,7 @@ class BeTree(StoredMatcher):
     # figures
 
     def _details(self) -> dict[str, int | float]:
+        """Return the size of the tree and its work per event."""
         state = self._state
         events = max(float(state.totals[Total.EVENTS]), 1.0)
         return {

@@ -36,7 +36,7 @@ _BLOCK: Final = 32  # rows that are read together when one of them is needed
 def arrow_events(table: Any, *, stream: str | None = None) -> EventBatch:
     """Return the batch of a table's or record batch's rows, all of one stream.
 
-    A row that is not an event matches nothing; `faults` gives the reason by its place.
+    A row that is not an event matches nothing; `faults` gives the reason by its position.
     """
     return ArrowEvents.by_column(table, stream=stream) or _by_row(table, stream)
 
@@ -74,9 +74,9 @@ class ArrowEvents(EventBatch):
     def slice(self, begin: int, end: int) -> ArrowEvents:
         """Return the batch of the rows from `begin` to `end`."""
         faults = {
-            place - begin: fault
-            for place in (range(begin, end) if self.faults else ())
-            if (fault := self.faults.get(place)) is not None
+            position - begin: fault
+            for position in (range(begin, end) if self.faults else ())
+            if (fault := self.faults.get(position)) is not None
         }
         return ArrowEvents(self.table.slice(begin, end - begin), self.paths, faults, self.stream)
 
@@ -95,28 +95,28 @@ class ArrowEvents(EventBatch):
             done = end
         return _joined(found)
 
-    def row(self, place: int) -> Mapping[str, Value]:
+    def row(self, position: int) -> Mapping[str, Value]:
         """Return the attributes of one event, without its stream."""
-        number = place // _BLOCK
+        number = position // _BLOCK
         block = self._block
-        near = abs(place - self._asked) <= _BLOCK
-        self._asked = place
+        near = abs(position - self._asked) <= _BLOCK
+        self._asked = position
         if block[0] != number:
             if not near:  # random access: a block would be read in vain
-                return self._read_rows(place, 1)[0]
+                return self._read_rows(position, 1)[0]
             block = self._block = number, self._read_rows(number * _BLOCK, _BLOCK)
-        return block[1][place % _BLOCK]
+        return block[1][position % _BLOCK]
 
-    def attributes(self, place: int) -> Mapping[str, Value]:
+    def attributes(self, position: int) -> Mapping[str, Value]:
         """Return the attributes of one event."""
-        return self._with_stream(REFUSED if self.is_refused(place) else self.row(place))
+        return self._with_stream(REFUSED if self.is_refused(position) else self.row(position))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def __iter__(self) -> Iterator[Event]:
-        for place, row in enumerate(_read(self.table.to_batches(max_chunksize=_MOST))):
-            yield Event(str(place), self._with_stream(REFUSED if isinstance(row, str) else row))
+        for position, row in enumerate(_read(self.table.to_batches(max_chunksize=_MOST))):
+            yield Event(str(position), self._with_stream(REFUSED if isinstance(row, str) else row))
 
     def _read_rows(self, begin: int, count: int) -> list[Mapping[str, Value]]:
         rows = _read(self.table.slice(begin, count).to_batches())
@@ -133,6 +133,7 @@ class ArrowEvents(EventBatch):
         return kept
 
     def _encode(self, piece: Any, vocabulary: Vocabulary, kept: Bools | None) -> EncodedEvents:
+        """Return the encoded pairs of one record batch; rows outside `kept` have none."""
         codes = vocabulary.names.codes
         columns: list[FieldColumn] = []
         with np.errstate(invalid="ignore"):  # a NaN, whose row is faulty
@@ -146,12 +147,13 @@ class ArrowEvents(EventBatch):
 
 
 def _by_row(table: Any, stream: str | None) -> EventBatch:
+    """Return the rows of a table as a batch of mappings; unreadable rows are faults."""
     batches = [table] if isinstance(table, pa.RecordBatch) else table.to_batches()
     faults: dict[int, str] = {}
     rows: list[Mapping[str, Value]] = []
-    for place, row in enumerate(_read(batches)):
+    for position, row in enumerate(_read(batches)):
         if isinstance(row, str):
-            faults[place] = row
+            faults[position] = row
             rows.append(REFUSED)
         else:
             rows.append(row if stream is None else {**row, STREAM: stream})
@@ -159,7 +161,7 @@ def _by_row(table: Any, stream: str | None) -> EventBatch:
 
 
 def _read(batches: Iterable[Any]) -> Iterator[Mapping[str, Value] | str]:
-    """Return each row's attributes, or the reason why it is not an event."""
+    """Yield each row's attributes, or the reason why it is not an event."""
     for _, record in arrow_rows(batches):
         if isinstance(record, UnreadableRecord):
             yield record.reason
@@ -171,16 +173,16 @@ def _read(batches: Iterable[Any]) -> Iterator[Mapping[str, Value] | str]:
 
 
 def _faults(table: Any) -> dict[int, str]:
-    """Return the reason, by its place, why a row is not an event; only doubtful rows are read."""
+    """Return the reason, by its position, why a row is not an event; only doubtful rows are read."""
     faults: dict[int, str] = {}
     begin = 0
     for piece in _pieces(table):
         doubts = [mask for leaf in leaves(piece) if (mask := doubtful(leaf)) is not None]
         if doubts:
-            places = np.flatnonzero(np.logical_or.reduce(doubts))
-            for start in (np.unique(places // _BLOCK) * _BLOCK).tolist():
+            positions = np.flatnonzero(np.logical_or.reduce(doubts))
+            for start in (np.unique(positions // _BLOCK) * _BLOCK).tolist():
                 rows = enumerate(_read([piece.slice(start, _BLOCK)]), begin + start)
-                faults.update((place, row) for place, row in rows if isinstance(row, str))
+                faults.update((position, row) for position, row in rows if isinstance(row, str))
         begin += piece.num_rows
     return faults
 

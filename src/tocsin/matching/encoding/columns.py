@@ -55,7 +55,7 @@ def leaf_paths(schema: Iterable[Any]) -> list[str] | None:
 
 
 def leaves(batch: Any) -> Iterator[Any]:
-    """Return the arrays of a record batch's leaves, in the order of their paths."""
+    """Yield the arrays of a record batch's leaves, in the order of their paths."""
     for array in batch.columns:
         yield from _leaves_of(array)
 
@@ -91,15 +91,15 @@ def doubtful(leaf: Any) -> Mask | None:
 
 
 def field_columns(leaf: Any, attribute: int, vocabulary: Vocabulary) -> Iterator[FieldColumn]:
-    """Return a leaf's values by field."""
+    """Yield a leaf's values by field."""
     kind, base = leaf.type, attribute * FIELDS
     if pa.types.is_null(kind) or leaf.null_count == len(leaf):
         return
     if pa.types.is_dictionary(kind) and not is_text(kind.value_type):
         yield from field_columns(leaf.dictionary_decode(), attribute, vocabulary)
     elif pa.types.is_dictionary(kind) or is_text(kind):
-        words, places, valid = distinct_texts(leaf)
-        yield from _texts(words, places, valid, attribute, vocabulary)
+        words, positions, valid = distinct_texts(leaf)
+        yield from _texts(words, positions, valid, attribute, vocabulary)
     elif pa.types.is_boolean(kind):
         values, valid = plain_values(leaf)
         yield FieldColumn(base + Field.BOOLEAN, values.astype(np.int64), valid)
@@ -128,17 +128,18 @@ def pairs(
     for column in columns:
         if column.words is not None:
             words, which = column.words
-            places = np.flatnonzero(events.fields == column.field)
+            positions = np.flatnonzero(events.fields == column.field)
             if kept is not None or column.valid is not None:
                 valid = (
                     kept if column.valid is None else column.valid if kept is None else kept & column.valid
                 )
                 which = which[valid]
-            tested.add_column(column.field // FIELDS, [word or "" for word in words], which, places)
+            tested.add_column(column.field // FIELDS, [word or "" for word in words], which, positions)
     return tested.spliced_into(events)
 
 
 def _by_event(count: int, columns: Sequence[FieldColumn], kept: Mask | None) -> EncodedEvents:
+    """Return the pairs of `columns` sorted by event; a missing value has no pair."""
     keys = _rows_of([column.keys for column in columns], count)
     lows = highs = keys
     if any(column.orders is not None for column in columns):
@@ -155,14 +156,15 @@ def _by_event(count: int, columns: Sequence[FieldColumn], kept: Mask | None) -> 
         valid &= kept[:, np.newaxis]
     offsets = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.count_nonzero(valid, axis=1), out=offsets[1:])
-    places = np.flatnonzero(valid)
-    taken = keys[places]
+    positions = np.flatnonzero(valid)
+    taken = keys[positions]
     if lows is keys:
-        return EncodedEvents(offsets, fields[places], taken, taken, taken)
-    return EncodedEvents(offsets, fields[places], taken, lows[places], highs[places])
+        return EncodedEvents(offsets, fields[positions], taken, taken, taken)
+    return EncodedEvents(offsets, fields[positions], taken, lows[positions], highs[positions])
 
 
 def _is_leaf(kind: Any) -> bool:
+    """Tell whether an Arrow type has a columnar encoding."""
     if pa.types.is_dictionary(kind):
         return not pa.types.is_dictionary(kind.value_type) and _is_leaf(kind.value_type)
     return (
@@ -233,6 +235,7 @@ def in_microseconds(ticks: NDArray[Any], kind: Any) -> Keys:
 def _integers(
     values: NDArray[Any], valid: Mask | None, base: int, codes: Mapping[Any, int]
 ) -> Iterator[FieldColumn]:
+    """Yield a column of the integers that a double represents, and one of the larger integers by their symbols."""
     numbers = values.astype(np.float64)
     keys = keys_of_numbers(numbers)
     if values.dtype.itemsize < 8 or (values.max() <= EXACT and values.min() >= -EXACT):
@@ -244,9 +247,9 @@ def _integers(
     big = beyond | (back != values)
     yield FieldColumn(base + Field.NUMBER, keys, ~big if valid is None else valid & ~big)
     if big.any():
-        distinct, places = np.unique(values[big], return_inverse=True)
+        distinct, positions = np.unique(values[big], return_inverse=True)
         symbols = np.full(len(values), -1, dtype=np.int64)
-        symbols[big] = np.array([codes.get(n, -1) for n in distinct.tolist()], dtype=np.int64)[places]
+        symbols[big] = np.array([codes.get(n, -1) for n in distinct.tolist()], dtype=np.int64)[positions]
         lows = keys - (beyond | (back > values))
         yield FieldColumn(base + Field.BIG, symbols, big if valid is None else valid & big, (lows, lows + 1))
 
@@ -257,41 +260,42 @@ def distinct_texts(leaf: Any) -> tuple[list[str | None], NDArray[np.intp], Mask 
         leaf = leaf.cast(pa.large_string())
     encoded = leaf if pa.types.is_dictionary(leaf.type) else leaf.dictionary_encode()
     indices, valid = plain_values(encoded.indices)
-    places = indices.astype(np.intp)
+    positions = indices.astype(np.intp)
     words = encoded.dictionary
     if pa.types.is_string_view(words.type):
         words = words.cast(pa.large_string())
     if len(words) > len(leaf):  # few of many: only those are looked at
-        used, places = np.unique(places, return_inverse=True)
+        used, positions = np.unique(positions, return_inverse=True)
         words = words.take(pa.array(used))
     if words.null_count:
-        named = words.is_valid().to_numpy(zero_copy_only=False)[places]
+        named = words.is_valid().to_numpy(zero_copy_only=False)[positions]
         valid = named if valid is None else valid & named
-    return words.to_numpy(zero_copy_only=False).tolist(), places, valid
+    return words.to_numpy(zero_copy_only=False).tolist(), positions, valid
 
 
 def _texts(
     words: Sequence[str | None],
-    places: NDArray[np.intp],
+    positions: NDArray[np.intp],
     valid: Mask | None,
     attribute: int,
     vocabulary: Vocabulary,
 ) -> Iterator[FieldColumn]:
+    """Yield a column of strings, and one of timestamps if the attribute is compared with timestamps."""
     base, codes = attribute * FIELDS, vocabulary.symbols.codes
     known = np.array([-1 if word is None else codes.get(word, -1) for word in words], dtype=np.int64)
     orders = None
     if vocabulary.ordered_texts > 0:
         both = np.array([string_key_bounds(word or "") for word in words], dtype=np.int64)
-        orders = both[:, 0][places], both[:, 1][places]
-    tested = (words, places) if attribute in vocabulary.tests.attributes else None
-    yield FieldColumn(base + Field.STRING, known[places], valid, orders, tested)
+        orders = both[:, 0][positions], both[:, 1][positions]
+    tested = (words, positions) if attribute in vocabulary.tests.attributes else None
+    yield FieldColumn(base + Field.STRING, known[positions], valid, orders, tested)
     if vocabulary.is_timed(attribute):
         times = [None if word is None else parse_rfc3339(word) for word in words]
-        timed = np.array([time is not None for time in times], dtype=np.bool_)[places]
+        timed = np.array([time is not None for time in times], dtype=np.bool_)[positions]
         if timed.any():
             ticks = np.array([0 if time is None else microseconds(time) for time in times], dtype=np.int64)
             yield FieldColumn(
-                base + Field.TIMESTAMP, ticks[places], timed if valid is None else valid & timed
+                base + Field.TIMESTAMP, ticks[positions], timed if valid is None else valid & timed
             )
 
 

@@ -135,6 +135,7 @@ def _joined(ids: IdArray, sizes: list[int], flat: list[Encoded]) -> EncodedConju
 
 
 def _concatenated(parts: list[EncodedConjunctions]) -> EncodedConjunctions:
+    """Return these batches as one."""
     if not parts:
         return EncodedConjunctions(_NOTHING, np.zeros(1, dtype=np.int64), _NOTHING, _NOTHING, _NOTHING)
     offsets = _summed(np.concatenate([np.diff(part.offsets) for part in parts]))
@@ -145,10 +146,11 @@ def _concatenated(parts: list[EncodedConjunctions]) -> EncodedConjunctions:
 
 
 def _encode_group(group: ConjunctionGroup, vocabulary: Vocabulary) -> EncodedConjunctions:
+    """Return the encoding of conjunctions that differ in their constants only, column by column."""
     rows, width = len(group.ids), len(group.shape)
     table = np.empty((3, rows, width), dtype=np.int64)
-    for place, predicate in enumerate(group.shape):
-        table[:, :, place] = _encode_column(predicate, group, vocabulary)
+    for position, predicate in enumerate(group.shape):
+        table[:, :, position] = _encode_column(predicate, group, vocabulary)
     offsets = np.arange(0, rows * width + 1, max(width, 1), dtype=np.int64)[: rows + 1]
     if not width:
         offsets = np.zeros(rows + 1, dtype=np.int64)

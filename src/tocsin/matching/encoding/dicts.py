@@ -35,40 +35,40 @@ class DictEvents(EventBatch):
 
     @property
     def faults(self) -> Mapping[int, str]:
-        """Return the reason, by its place, why a row is not an event."""
+        """Return the reason, by its position, why a row is not an event."""
         if not self._is_read:
-            for place in range(len(self)):
-                self.attributes(place)
+            for position in range(len(self)):
+                self.attributes(position)
             self._is_read = True
         return self._found
 
-    def attributes(self, place: int) -> Mapping[str, Value]:
+    def attributes(self, position: int) -> Mapping[str, Value]:
         """Return the attributes of one event, flat and checked."""
-        found = self._read.get(place)
+        found = self._read.get(position)
         if found is None:
             try:
-                given = self._given[place]
+                given = self._given[position]
                 found = (
                     cast("dict[str, Value]", given)
                     if type(given) is dict and is_plain(given)
                     else flatten(given)
                 )
             except EventError as fault:
-                self._found[place] = str(fault)
+                self._found[position] = str(fault)
                 found = REFUSED
             except AttributeError:
-                kind = type(self._given[place]).__name__
-                self._found[place] = f"an event is a mapping of attributes, not {kind}"
+                kind = type(self._given[position]).__name__
+                self._found[position] = f"an event is a mapping of attributes, not {kind}"
                 found = REFUSED
-            self._read[place] = found
+            self._read[position] = found
         return found
 
     def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
         """Return the events as arrays."""
         encoding = RowEncoding(vocabulary)
-        for place, row in enumerate(self._given):
+        for position, row in enumerate(self._given):
             if type(row) is not dict or not _add_plain(encoding, row):
-                encoding.add(self.attributes(place))
+                encoding.add(self.attributes(position))
         self._is_read = True  # plain dicts have no fault
         return encoding.finish()
 

@@ -224,6 +224,7 @@ class Vocabulary:
                 self.timed.pop(attribute, None)
 
     def _count(self, tags: Keys, lows: Keys, change: int) -> None:
+        """Count the uses of names, symbols, lists and tests in these predicates up or down; `change` is 1 or -1."""
         ops, places = tags >> FIELD_BITS, tags & _FIELD_MASK
         fields = places % FIELDS
         named = ops != Op.RESIDUAL
@@ -309,6 +310,7 @@ def _order_key(value: Value) -> int | None:
 
 
 def _ordered_constant(field: Field, key: int) -> Value:
+    """Return the constant that an order key of this field encodes."""
     if field is Field.STRING:
         data = ((key >> 8) + 2**55).to_bytes(7)
         return data[: key & 0xFF].decode()

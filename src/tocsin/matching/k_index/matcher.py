@@ -141,6 +141,7 @@ class KIndex(StoredMatcher):
         self._postings.withdraw(with_lists(self.vocabulary, expressions))
 
     def _take_out(self, numbers: Keys) -> None:
+        """Remove members, and the expressions that no member has any more."""
         # Words are released last: expressions are read from them while they are withdrawn.
         words = [(batch.tags, batch.lows) for batch in self._recalled(numbers)]  # once per member
         gone = self._drop_members(numbers)
@@ -269,6 +270,7 @@ class KIndex(StoredMatcher):
     # figures
 
     def _details(self) -> dict[str, int | float]:
+        """Return the sizes of the index and its work per event."""
         totals, directory = self._state.totals, self._state.directory
         seen = max(float(totals[Total.SEEN]), 1.0)
         return {

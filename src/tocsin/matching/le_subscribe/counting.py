@@ -38,6 +38,7 @@ class Counting(ClusteredMatcher):
         self._counters = zeros(Counters, 64, holders=holders, of_slot=of_slot, unindexed=none)
 
     def _place(self, batch: EncodedConjunctions, slots: Keys, begin: int, end: int) -> int:
+        """Grow the counters, and add conjunctions from `begin` on; return the first one that did not fit."""
         sizes = np.diff(batch.offsets[begin : end + 1])
         state, counters = self._state, self._counters
         counters = grown(counters, ("chunk", "place"), len(state.clusters.words))

@@ -143,7 +143,7 @@ def _constant(vocabulary: Vocabulary, state: State, slot: int, known: dict[int, 
 def _slots(
     vocabulary: Vocabulary, state: State, group: Group, combination: Sequence[Literal]
 ) -> Iterator[tuple[int, int]]:
-    """Return the field and slot of each equality of a stored combination."""
+    """Yield the field and slot of each equality of a stored combination."""
     for path, constant in zip(group, combination, strict=True):
         field = vocabulary.names.codes[path] * FIELDS + field_of(constant.value)
         key = key_of(constant.value)

@@ -84,6 +84,7 @@ class ClusteredMatcher(IndexedMatcher):
                     done = self._place(batch, slots, done, end)
 
     def _take_out(self, numbers: Keys) -> None:
+        """Remove conjunctions, and release the vocabulary of predicates that no conjunction uses any more."""
         gone = np.empty((max(256, 8 * min(len(numbers), SLICE)), 3), dtype=np.int64)
         done = 0
         while done < len(numbers):
@@ -226,6 +227,7 @@ class ClusteredMatcher(IndexedMatcher):
         return recall_slots(self._state, numbers, begin, into)
 
     def _details(self) -> dict[str, int | float]:
+        """Return the sizes of the index and its work per event."""
         state = self._state
         seen = max(float(state.totals[ClusterTotal.SEEN]), 1.0)
         return {

@@ -60,6 +60,7 @@ class Contains:
         return PassedTests(offsets, found & 0xFFFFFFFF)
 
     def _add(self, constants: automata.Constants, instead_of: _Static | None = None) -> None:
+        """Build an automaton for these constants, merged with automata that are not much larger."""
         kept = [static for static in self._automata if static is not instead_of]
         if np.any(constants.codes < 0):
             constants = _merged(constants, _room(0, 0))
@@ -119,6 +120,7 @@ def _merged(one: automata.Constants, other: automata.Constants) -> automata.Cons
 
 
 def _automaton(constants: automata.Constants) -> automata.Automaton:
+    """Return an Aho-Corasick automaton for these constants."""
     attributes, texts = constants.attributes, constants.texts
     size = int(texts.offsets[-1])
     most = size + len(np.unique(attributes))

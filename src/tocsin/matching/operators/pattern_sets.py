@@ -78,23 +78,24 @@ class _Shelf:
 
     def __init__(self) -> None:
         self.sets: list[_Set] = []  # the divided ones first, then the largest
-        self._where: dict[int, _Set] = {}
+        self._set_of: dict[int, _Set] = {}
 
     def insert(self, members: list[_Member]) -> None:
         kept = list(self.sets)
         while kept and not kept[-1].divided and len(kept[-1].live) < _RATIO * len(members):
             members = kept.pop().left() + members
-        self._arrange(kept, _made(members, divided=False))
+        self._arrange(kept, _compile_sets(members, divided=False))
 
     def remove(self, codes: Sequence[int]) -> None:
-        thin: dict[int, _Set] = {}
+        """Remove patterns; a set with less than half of its patterns left is compiled again."""
+        sparse: dict[int, _Set] = {}
         for code in codes:
-            one = self._where.pop(code)
+            one = self._set_of.pop(code)
             one.live.remove(code)
             if 2 * len(one.live) < len(one.members):
-                thin[id(one)] = one
-        for one in thin.values():
-            self._replace(one, _made(one.left(), divided=one.divided) if one.live else [])
+                sparse[id(one)] = one
+        for one in sparse.values():
+            self._replace(one, _compile_sets(one.left(), divided=one.divided) if one.live else [])
 
     def matched(self, text: bytes) -> list[int]:
         """Return the codes of the patterns that match a string."""
@@ -105,13 +106,13 @@ class _Shelf:
             for one in list(waiting):
                 codes = one.matched(text)
                 if codes is None:
-                    parts = _divided(one.left(), 2)
+                    parts = _divide(one.left(), 2)
                     self._replace(one, parts)
                     again += parts
                     continue
                 found += codes
                 if one.is_slow():
-                    self._replace(one, _divided(one.left(), _PARTS))
+                    self._replace(one, _divide(one.left(), _PARTS))
             waiting = again
         return found
 
@@ -121,7 +122,7 @@ class _Shelf:
     def _arrange(self, kept: list[_Set], new: list[_Set]) -> None:
         """Replace the sets by these; the new ones have all patterns of the dropped ones."""
         for one in new:
-            self._where.update(dict.fromkeys(one.live, one))
+            self._set_of.update(dict.fromkeys(one.live, one))
         # Divided sets are not joined again.
         self.sets = sorted([*kept, *new], key=lambda one: (not one.divided, -len(one.members)))
 
@@ -183,18 +184,18 @@ class _Set:
         return slow
 
 
-def _made(members: list[_Member], *, divided: bool) -> list[_Set]:
+def _compile_sets(members: list[_Member], *, divided: bool) -> list[_Set]:
     """Return the patterns as one set, or as several if one is too large."""
     try:
         return [_Set(members, divided=divided)]
     except re2.error:
-        return _divided(members, _MANY)
+        return _divide(members, _MANY)
 
 
-def _divided(members: list[_Member], parts: int) -> list[_Set]:
+def _divide(members: list[_Member], parts: int) -> list[_Set]:
     size = -(-len(members) // parts)
     pieces = [members[begin : begin + size] for begin in range(0, len(members), size)]
-    return [one for piece in pieces for one in _made(piece, divided=True)]
+    return [one for piece in pieces for one in _compile_sets(piece, divided=True)]
 
 
 operator_index(Operator.LIKE)(partial(PatternSets, regex_of_like))

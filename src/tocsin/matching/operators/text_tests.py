@@ -151,6 +151,7 @@ class TextTests:
                 self._indexes[operator].insert(tests)
 
     def _by_operator(self, attributes: Keys, codes: Keys) -> dict[Operator, Patterns]:
+        """Return the tests by operator."""
         symbol = self._patterns.value
         read = [symbol(code).partition("\t") for code in codes.tolist()]
         operators = np.array([operator for operator, _, _ in read], dtype=object)

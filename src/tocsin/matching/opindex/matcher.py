@@ -85,6 +85,7 @@ class OpIndex(StoredMatcher):
                 self._state.attributes.seen[attribute] = 0.0
 
     def _place(self, expressions: Expressions) -> None:
+        """Place expressions, sorted by pivot, and grow the arrays whenever they are full."""
         done, count = 0, len(expressions.numbers)
         clauses, pivots = np.empty((2, count), dtype=np.int64)
         choose_pivots(self._state, expressions, clauses, pivots)
@@ -178,6 +179,7 @@ class OpIndex(StoredMatcher):
             return [self._pivot_names(number) for number in self._numbers_of(id)]
 
     def _pivot_names(self, number: int) -> tuple[str | None, ...]:
+        """Return the attributes of an expression's pivots; None is the pivot that every event visits."""
         state, names = self._state, []
         placement = int(self._store.rows[number, StoredColumn.PLACEMENT])
         while placement >= 0:
@@ -187,6 +189,7 @@ class OpIndex(StoredMatcher):
         return tuple(dict.fromkeys(names))
 
     def _details(self) -> dict[str, int | float]:
+        """Return the sizes of the index and its work per event."""
         state = self._state
         members = state.pivots[: state.tops[Top.PIVOTS], Pivot.MEMBERS]
         seen = max(float(state.totals[Total.SEEN]), 1.0)

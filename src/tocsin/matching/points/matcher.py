@@ -192,6 +192,7 @@ class Points(IndexedMatcher):
         return {inner[number]: clauses for number, clauses in left.items()}
 
     def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
+        """Write the predicates of conjunctions from `begin` on into `into`; return the first one that did not fit."""
         into.offsets[0] = into.bounds[0] = count = 0
         for i, number in enumerate(numbers[begin:].tolist()):
             predicates = self._predicates_of(number)
@@ -229,6 +230,7 @@ class Points(IndexedMatcher):
             )
 
     def _details(self) -> dict[str, int | float]:
+        """Return the sizes of the index and its work per event."""
         totals = self._state.totals
         return {
             "points": len(self._index),

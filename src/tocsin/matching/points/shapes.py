@@ -87,7 +87,7 @@ class Shape(Struct, frozen=True):
 
 
 def _sides(op: Op, role: int) -> Iterator[tuple[int, bool, bool]]:
-    """Return which coordinates a predicate compares, whether they lie above its attribute, and may be equal."""
+    """Yield which coordinates a predicate compares, whether they lie above its attribute, and may be equal."""
     if role == arrays.BETWEEN:
         yield from ((0, False, True), (1, True, True))
     elif role >= arrays.FIRST_AXIS:
@@ -137,7 +137,7 @@ def numbers_of(keys: Keys) -> Float64s:
 
 
 def alike(rows: Int64s) -> Iterator[Int64s]:
-    """Return the places of rows that are equal, for each that there is."""
+    """Yield the places of rows that are equal, for each that there is."""
     places = np.arange(len(rows))
     if not len(rows) or (rows == rows[0]).all():
         if len(rows):

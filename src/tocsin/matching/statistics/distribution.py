@@ -66,6 +66,7 @@ class Distribution(Struct, frozen=True):
         return counted + self._rest_up_to(value)
 
     def _rest_up_to(self, value: Any) -> float:
+        """Return about how many events have a value up to `value` that is not frequent."""
         bounds: Sequence[Any] = self.bounds
         after = bisect_left(bounds, value)
         if after == len(bounds):

@@ -67,6 +67,7 @@ def assumed(predicate: Predicate, presence: Callable[[str], float]) -> float:
 
 
 def _positive(predicate: Predicate, constants: Sequence[Literal], attribute: AttributeStatistics) -> float:
+    """Return about how many events satisfy a predicate that is not negated."""
     operator = predicate.operator
     if operator is Operator.IN:
         return _in(constants, attribute)
@@ -98,6 +99,7 @@ def _known(predicate: Predicate, constants: Sequence[Literal], attribute: Attrib
 
 
 def _in(constants: Sequence[Literal], attribute: AttributeStatistics) -> float:
+    """Return about how many events have one of these constants."""
     members = set(constants)
     times = {constant.value for constant in members if constant.kind is Kind.TIMESTAMP}
     found = 0.0

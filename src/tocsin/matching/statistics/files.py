@@ -151,6 +151,7 @@ def read_document(document: Any) -> Contents:
 
 
 def _contents(document: _Document) -> Contents:
+    """Return the statistics that a document contains."""
     attributes = {
         path: AttributeStatistics(
             one.count, {kind: _read(kind, values) for kind, values in one.kinds.items()}, one.texts
@@ -162,6 +163,7 @@ def _contents(document: _Document) -> Contents:
 
 
 def _written(values: Distribution) -> _Distribution:
+    """Return a distribution as it is written to a file."""
     return _Distribution(
         values.count,
         values.distinct,
@@ -172,6 +174,7 @@ def _written(values: Distribution) -> _Distribution:
 
 
 def _read(kind: Kind, values: _Distribution) -> Distribution:
+    """Return the distribution read from a file."""
     if len(values.bounds) != (len(values.depths) + 1 if values.depths else 0):
         raise ValueError(f"{len(values.depths)} bins have {len(values.bounds)} bounds")
     return Distribution(

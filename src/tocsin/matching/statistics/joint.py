@@ -96,7 +96,7 @@ def candidate_groups(
 
 
 def _equalities(subscriptions: ConjunctionBatch | Iterable[Conjunction]) -> Iterator[tuple[Group, int]]:
-    """Return the attributes of each conjunction's equalities, and the number of conjunctions with them.
+    """Yield the attributes of each conjunction's equalities, and the number of conjunctions with them.
 
     In a CNF expression only clauses of one predicate count: the predicates of others need not hold.
     """
@@ -110,6 +110,7 @@ def _equalities(subscriptions: ConjunctionBatch | Iterable[Conjunction]) -> Iter
 
 
 def _attributes(conjunction: Conjunction) -> Group:
+    """Return the sorted attributes that the conjunction compares with constants by `=`."""
     return tuple(
         sorted(
             {

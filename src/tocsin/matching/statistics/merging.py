@@ -32,6 +32,7 @@ def merged_joint(parts: Sequence[Joint], *, top: int) -> Joint:
 
 
 def _merged(parts: Sequence[Distribution], kind: Kind, *, top: int, bins: int) -> Distribution:
+    """Return one distribution of the values that these distributions count."""
     counts = _frequent(parts)
     frequent, left = most_frequent(list(counts.items()), top)
     total = sum(part.count for part in parts) - sum(frequent.values())

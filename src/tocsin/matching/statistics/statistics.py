@@ -114,21 +114,21 @@ class Statistics(Struct, frozen=True):
         A value that is frequent in one part and not in another is assumed to have the average count of the other's rest.
         Groups that some part has not counted are left out.
         """
-        given = list(parts)
-        events = sum(part.events for part in given)
-        paths = sorted({path for part in given for path in part.attributes})
+        listed = list(parts)
+        events = sum(part.events for part in listed)
+        paths = sorted({path for part in listed for path in part.attributes})
         groups = [
-            group for group in (given[0].groups if given else ()) if all(group in p.groups for p in given)
+            group for group in (listed[0].groups if listed else ()) if all(group in p.groups for p in listed)
         ]
         return cls(
             events,
             {
-                path: merged_attribute([part.attribute(path) for part in given], top=top, bins=bins)
+                path: merged_attribute([part.attribute(path) for part in listed], top=top, bins=bins)
                 for path in paths
             },
-            {group: merged_joint([part.groups[group] for part in given], top=top) for group in groups},
-            sum(part.refused for part in given),
-            max((part.groups_left_out for part in given), default=0),
+            {group: merged_joint([part.groups[group] for part in listed], top=top) for group in groups},
+            sum(part.refused for part in listed),
+            max((part.groups_left_out for part in listed), default=0),
         )
 
     # queries
@@ -195,7 +195,7 @@ class Statistics(Struct, frozen=True):
     def _grouped(
         self, by_path: Mapping[str, Sequence[Predicate]]
     ) -> Iterator[tuple[Group, tuple[Literal, ...]]]:
-        """Return disjoint groups whose attributes all have equalities, with the constants."""
+        """Yield disjoint groups whose attributes all have equalities, with the constants."""
         constants = {
             path: constant
             for path, predicates in by_path.items()

@@ -84,7 +84,7 @@ class Tally:
         self._refused += count
 
     def rows(self) -> Iterator[Row]:
-        """Return all counts; a subject, kind and value may occur more than once."""
+        """Yield all counts; a subject, kind and value may occur more than once."""
         yield Row("", EVENTS, "", self._events)
         yield Row("", REFUSED, "", self._refused)
         for (path, _), counts in self._values.items():
@@ -97,6 +97,7 @@ class Tally:
                 yield Row(str(place), GROUP, combination_text([_known(value) for value in values]), count)
 
     def _add_row(self, row: Mapping[str, Value]) -> None:
+        """Count the values of one event, and its combinations of the grouped attributes."""
         self._events += 1
         for path, value in row.items():
             self._values[path, type(value)][value] += 1
@@ -156,7 +157,7 @@ def _known(marked: Value | Literal) -> tuple[Kind, Value]:
 
 
 def _timestamps(path: str, counts: Mapping[str, int]) -> Iterator[Row]:
-    """Return the counts of strings that parse as timestamps."""
+    """Yield the counts of strings that parse as timestamps."""
     found = 0
     for text, count in counts.items():
         time = parse_rfc3339(text) if len(text) >= _SHORTEST else None
@@ -192,13 +193,13 @@ def _decoded(array: Any) -> Any:
 
 
 def _values(column: Any) -> Iterator[tuple[Value, int]]:
-    """Return the values of a column with their counts."""
+    """Yield the values of a column with their counts."""
     counted = column.drop_null().value_counts()
     yield from zip(_read(counted.field(0)), counted.field(1).to_pylist(), strict=True)
 
 
 def _combinations(columns: Mapping[str, Any], group: Group) -> Iterator[tuple[tuple[Value, ...], int]]:
-    """Return the combinations of values in a group's columns, with their counts."""
+    """Yield the combinations of values in a group's columns, with their counts."""
     if not all(path in columns for path in group):
         return
     names = [str(place) for place in range(len(group))]
@@ -209,7 +210,7 @@ def _combinations(columns: Mapping[str, Any], group: Group) -> Iterator[tuple[tu
 
 
 def _read(array: Any) -> Iterator[Value]:
-    """Return the values of an array without nulls as events have them."""
+    """Yield the values of an array without nulls as events have them."""
     for _, row in arrow_rows([pa.RecordBatch.from_arrays([array], ["value"])]):
         value = read_value(row["value"])  # type: ignore[index]
         if value is not None:

@@ -38,7 +38,7 @@ def duration_of(start: int, end: int) -> int:
 
 
 @wrapping_helper
-def _mixed(a: int, b: int) -> int:
+def _mix(a: int, b: int) -> int:
     mixed = (np.uint64(np.int64(a)) ^ (np.uint64(np.int64(b)) + np.uint64(0x9E3779B97F4A7C15))) * np.uint64(
         0xD6E8FEB86659FD93
     )
@@ -52,7 +52,7 @@ def _key(count: int, kind: int, value: int, key: tuple[int, int]) -> tuple[int, 
     if key[0] == NONE or kind == Tag.MISSING:
         return np.int64(NONE), np.int64(0)
     own = key_of(kind, value)
-    return own if count == 1 else (np.int64(_SEVERAL), _mixed(_mixed(key[1], own[0]), own[1]))
+    return own if count == 1 else (np.int64(_SEVERAL), _mix(_mix(key[1], own[0]), own[1]))
 
 
 @helper

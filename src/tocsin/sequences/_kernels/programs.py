@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tocsin.sequences._kernels.instructions import MODE_BITS, Do, Mode, Tag
-from tocsin.sequences._kernels.values import UNKNOWN, compare, computed, is_found, is_number
+from tocsin.sequences._kernels.values import UNKNOWN, compare, compute, is_found, is_number
 from tocsin.sequences.running.state import LinkColumn, SpanColumn, State, StateCounter
 from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.jit import helper
@@ -30,6 +30,7 @@ class CurrentEvent(NamedTuple):
 def _load(
     state: State, event: CurrentEvent, base: int, constants: int, duration: int, operand: int
 ) -> tuple[int, int]:
+    """Return the tag and the value of an operand."""
     mode, number = operand >> MODE_BITS, operand & _NUMBERS
     if mode == Mode.EVENT:
         return event.values[event.row, number, 0], event.values[event.row, number, 1]
@@ -47,7 +48,7 @@ def _load(
 
 
 @helper
-def _accumulated(state: State, operation: int, kind: int, a: int, other: int, b: int) -> tuple[int, int]:
+def _accumulate(state: State, operation: int, kind: int, a: int, other: int, b: int) -> tuple[int, int]:
     """Return an aggregate so far after one more value."""
     if operation == Do.COUNT:
         return np.int64(Tag.INTEGER), (a if kind == Tag.INTEGER else np.int64(0)) + np.int64(
@@ -60,7 +61,7 @@ def _accumulated(state: State, operation: int, kind: int, a: int, other: int, b:
             return kind, a
         if kind == Tag.MISSING:
             kind, a = np.int64(Tag.INTEGER), np.int64(0)
-        return computed(state.bigs, np.int64(Do.ADD), kind, a, other, b)
+        return compute(state.bigs, np.int64(Do.ADD), kind, a, other, b)
     if other == Tag.MISSING:
         return kind, a
     if kind == Tag.MISSING:
@@ -91,8 +92,8 @@ def _holds(state: State, test: int, kind: int, a: int, other: int, b: int) -> bo
     if test <= Do.NOT_ENDS_WITH:
         if kind != Tag.STRING or other != Tag.STRING:
             return False
-        asked = test - Do.CONTAINS
-        return is_found(state.texts, a, b, asked >> 1) == (asked & 1 == 0)
+        variant = test - Do.CONTAINS
+        return is_found(state.texts, a, b, variant >> 1) == (variant & 1 == 0)
     if test == Do.PRESENT:
         return kind != Tag.MISSING
     if test == Do.MISSING:
@@ -138,9 +139,9 @@ def run(
             continue
         other, y = _load(state, event, base, constants, duration, np.int64(code[at - 1, 3]))
         if do <= Do.DIVIDE:
-            scratch[a, 0], scratch[a, 1] = computed(state.bigs, do, kind, x, other, y)
+            scratch[a, 0], scratch[a, 1] = compute(state.bigs, do, kind, x, other, y)
         elif do <= Do.FIRST:
-            scratch[a, 0], scratch[a, 1] = _accumulated(state, do, kind, x, other, y)
+            scratch[a, 0], scratch[a, 1] = _accumulate(state, do, kind, x, other, y)
         elif not _holds(state, do, kind, x, other, y):
             if a < 0:
                 return False

@@ -32,6 +32,7 @@ def _sign(a: float, b: float) -> int:
 
 @helper
 def _integer_beside_float(a: int, b: float) -> int:
+    """Return -1, 0 or 1 as integer `a` is below, equal to or above float `b`, without rounding `a`."""
     if b >= _LIMIT:
         return np.int64(-1)
     if b < -_LIMIT:
@@ -44,16 +45,17 @@ def _integer_beside_float(a: int, b: float) -> int:
 
 
 @helper
-def _text_order(texts: Texts, a: int, b: int) -> int:
+def _compare_strings(texts: Texts, a: int, b: int) -> int:
+    """Return -1, 0 or 1 by UTF-8 bytes, which order as code points do."""
     if a == b:
         return np.int64(0)
-    first, second = texts.offsets[a], texts.offsets[b]
-    length, other = texts.lengths[a], texts.lengths[b]
-    for i in range(min(length, other)):
-        x, y = texts.bytes[first + i], texts.bytes[second + i]
+    offset_a, offset_b = texts.offsets[a], texts.offsets[b]
+    length_a, length_b = texts.lengths[a], texts.lengths[b]
+    for i in range(min(length_a, length_b)):
+        x, y = texts.bytes[offset_a + i], texts.bytes[offset_b + i]
         if x != y:
             return np.int64(x > y) - np.int64(x < y)
-    return np.int64(length > other) - np.int64(length < other)
+    return np.int64(length_a > length_b) - np.int64(length_a < length_b)
 
 
 @helper
@@ -63,7 +65,7 @@ def compare(texts: Texts, bigs: Bigs, kind: int, a: int, other: int, b: int) -> 
         if kind == Tag.FLOAT:
             return _sign(_float(a), _float(b))
         if kind == Tag.STRING:
-            return _text_order(texts, a, b)
+            return _compare_strings(texts, a, b)
         if kind == Tag.MISSING:
             return np.int64(UNKNOWN)
         if kind == Tag.BIG:
@@ -118,7 +120,7 @@ def _fits(operation: int, a: int, b: int, result: int) -> bool:
 
 
 @helper
-def computed(bigs: Bigs, operation: int, kind: int, a: int, other: int, b: int) -> tuple[int, int]:
+def compute(bigs: Bigs, operation: int, kind: int, a: int, other: int, b: int) -> tuple[int, int]:
     """Return the kind and value of two values added, subtracted, multiplied or divided."""
     if not (is_number(kind) and is_number(other)):
         return np.int64(Tag.MISSING), np.int64(0)

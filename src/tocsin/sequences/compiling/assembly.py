@@ -40,7 +40,7 @@ def _cost(checks: ir.Checks) -> int:
     """Return about how much work a check is; searches in strings come last."""
     if isinstance(checks, ir.Check):
         work = 100 if checks.do in _TEXTS else 1 if checks.do in (Do.TRUE, Do.PRESENT, Do.MISSING) else 2
-        return work + 2 * sum(isinstance(part, (ir.Made, ir.OneOf)) for part in ir.parts_of(checks))
+        return work + 2 * sum(isinstance(part, (ir.Operation, ir.OneOf)) for part in ir.parts_of(checks))
     return sum(map(_cost, checks.of))
 
 
@@ -57,7 +57,7 @@ class _Writer:
         self._code: list[tuple[int, int | _Label, int, int]] = []
         self._columns: dict[Column, int] = {}
         self._constants: dict[Literal | Parameter, int] = {}
-        self._made: dict[ir.Value, int] = {}  # results computed on every path so far
+        self._results: dict[ir.Value, int] = {}  # results computed on every path so far
         self._scratch = 0
 
     def program(self) -> Program:
@@ -79,7 +79,7 @@ class _Writer:
             for one in sorted(checks.of, key=_cost):
                 self.check(one, failed)
         else:
-            self._alternatives(sorted(checks.of, key=_cost), failed)
+            self._check_any(sorted(checks.of, key=_cost), failed)
 
     def store(self, slot: int, value: ir.Value) -> None:
         if isinstance(value, ir.Linked):
@@ -87,50 +87,53 @@ class _Writer:
         else:
             self._write(Do.STORE, slot, self._operand(value))
 
-    def _alternatives(self, checks: Iterable[ir.Checks], failed: _Label) -> None:
+    def _check_any(self, checks: Iterable[ir.Checks], failed: _Label) -> None:
+        """Write code that jumps to `failed` unless one of the checks succeeds."""
         *others, last = (*checks,) or (_NEVER,)
-        held = _Label()
+        succeeded = _Label()
         for one in others:
-            missed = _Label()
-            self._apart(one, missed)
-            self._write(Do.JUMP, held)
-            missed.at = len(self._code)
-        self._apart(last, failed)
-        held.at = len(self._code)
+            next_check = _Label()
+            self._check_apart(one, next_check)
+            self._write(Do.JUMP, succeeded)
+            next_check.at = len(self._code)
+        self._check_apart(last, failed)
+        succeeded.at = len(self._code)
 
-    def _apart(self, checks: ir.Checks, failed: _Label) -> None:
+    def _check_apart(self, checks: ir.Checks, failed: _Label) -> None:
         """Write checks that may be skipped, so that later instructions cannot use their results."""
-        before = dict(self._made)
+        before = dict(self._results)
         self.check(checks, failed)
-        self._made = before
+        self._results = before
 
     def _write(self, do: Do, a: int | _Label, b: int = 0, c: int = 0) -> None:
         self._code.append((int(do), a, b, c))
 
     def _operand(self, value: ir.Value) -> int:
-        if isinstance(value, ir.Read):
+        """Return the operand of a value; a computed value is computed once."""
+        if isinstance(value, ir.EventColumn):
             return operand(Mode.EVENT, self._columns.setdefault(value.column, len(self._columns)))
-        if isinstance(value, ir.Held):
+        if isinstance(value, ir.Stored):
             return operand(Mode.BOUND, self._slots[value.key])
-        if isinstance(value, ir.Given):
+        if isinstance(value, ir.Const):
             return self._constant(value.constant)
         if value is ir.DURATION:
             return operand(Mode.DURATION)
         if value is ir.ITSELF:
             return operand(Mode.SELF)
-        if value not in self._made:
-            self._made[value] = self._make(value)
-        return self._made[value]
+        if value not in self._results:
+            self._results[value] = self._compute(value)
+        return self._results[value]
 
     def _constant(self, constant: Literal | Parameter) -> int:
         return operand(Mode.CONSTANT, self._constants.setdefault(constant, len(self._constants)))
 
-    def _make(self, value: ir.Value) -> int:
-        if isinstance(value, ir.Made):
+    def _compute(self, value: ir.Value) -> int:
+        """Write the code that computes a value, and return the operand of the result."""
+        if isinstance(value, ir.Operation):
             left, right = self._operand(value.left), self._operand(value.right)
             return self._into_scratch(value.do, left, right)
         if isinstance(value, ir.OneOf):
-            return self._choose(value)
+            return self._compute_choice(value)
         assert value is ir.NOTHING  # noqa: S101 - all others are operands, or chains
         zero = self._constant(_ZERO)
         return self._into_scratch(Do.DIVIDE, zero, zero)  # which is absent
@@ -141,22 +144,23 @@ class _Writer:
         self._write(do, number, left, right)
         return operand(Mode.SCRATCH, number)
 
-    def _choose(self, value: ir.OneOf) -> int:
+    def _compute_choice(self, value: ir.OneOf) -> int:
+        """Write code that computes one of two values by a condition, and return the operand of the result."""
         number = self._scratch
         self._scratch += 1
         other, done = _Label(), _Label()
-        before = dict(self._made)
+        before = dict(self._results)
         self.check(value.where, other)
         then = self._operand(value.then)
         self._write(Do.FIRST, number, then, then)
         self._write(Do.JUMP, done)
-        self._made = dict(before)
+        self._results = dict(before)
         other.at = len(self._code)
         otherwise = self._operand(value.otherwise)
         self._write(Do.FIRST, number, otherwise, otherwise)
-        self._made = before
+        self._results = before
         done.at = len(self._code)
         return operand(Mode.SCRATCH, number)
 
 
-_NEVER: Final = ir.Check(Do.LT, ir.Given(_ZERO), ir.Given(_ZERO))
+_NEVER: Final = ir.Check(Do.LT, ir.Const(_ZERO), ir.Const(_ZERO))

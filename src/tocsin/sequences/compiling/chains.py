@@ -14,7 +14,7 @@ from tocsin.model.terms import Attribute, Literal, Parameter
 from tocsin.model.values import Kind
 from tocsin.sequences import algebra
 from tocsin.sequences.compiling import ir
-from tocsin.sequences.compiling.formulas import conjuncts_of, rewritten, values_in
+from tocsin.sequences.compiling.formulas import conjuncts_of, rewrite, values_in
 from tocsin.sequences.compiling.scopes import ValueScope
 
 
@@ -55,10 +55,11 @@ def chain_of(expression: algebra.Expression) -> Chain:
 
 
 def _links(expression: algebra.Expression) -> list[Link]:
+    """Return the links of an expression from the first step to the last."""
     spine: list[algebra.Select | algebra.Compute | algebra.Next | algebra.Iterate] = []
     while not isinstance(expression, algebra.Rename):
         if not isinstance(expression, (algebra.Select, algebra.Compute, algebra.Next, algebra.Iterate)):
-            raise _refused(expression)
+            raise _refusal(expression)
         spine.append(expression)
         expression = (
             expression.left if isinstance(expression, (algebra.Next, algebra.Iterate)) else expression.of
@@ -69,7 +70,7 @@ def _links(expression: algebra.Expression) -> list[Link]:
         if isinstance(above, algebra.Next):
             links.append(_next(last.after, above))
         elif isinstance(above, algebra.Iterate):
-            links.append(_iterated(last.after, above))
+            links.append(_iteration(last.after, above))
         elif isinstance(above, algebra.Select):
             last.where += conjuncts_of(above.where, last.after.value)
             last.selected = both(last.selected, above.where)
@@ -80,18 +81,19 @@ def _links(expression: algebra.Expression) -> list[Link]:
 
 def _next(before: ValueScope, expression: algebra.Next) -> Link:
     stream, alias, filtered, computed = _right(expression.right)
-    scope = ValueScope(alias, before.held | {before.alias}, before.names()).computing(computed)
+    scope = ValueScope(alias, before.earlier_aliases | {before.alias}, before.names()).computing(computed)
     guard = conjuncts_of(filtered, scope.value) + conjuncts_of(expression.on, scope.value)
     return Link(stream, alias, scope, before, guard=guard, on=both(filtered, expression.on))
 
 
-def _iterated(before: ValueScope, expression: algebra.Iterate) -> Link:
+def _iteration(before: ValueScope, expression: algebra.Iterate) -> Link:
+    """Return the link of an iteration."""
     stream, alias, filtered, computed = _right(expression.right)
     begun = before.beginning(expression.lefts, expression.begin)
     renewed = [value.name for value in (*computed, *expression.compute)]
     names = tuple(dict.fromkeys((*begun.names(), *renewed)))
-    held = before.held | {before.alias}
-    scope = ValueScope(alias, held, names, folded=True).computing(computed)
+    earlier_aliases = before.earlier_aliases | {before.alias}
+    scope = ValueScope(alias, earlier_aliases, names, folded=True).computing(computed)
     guard = conjuncts_of(filtered, scope.value) + conjuncts_of(expression.on, scope.value)
     after = scope.computing(expression.compute)
     return Link(
@@ -117,8 +119,8 @@ def _right(
     if isinstance(expression, algebra.Select):
         stream, alias, filtered, computed = _right(expression.of)
         own = conjuncts_of(expression.where, ValueScope(alias).computing(computed).value)
-        asked = [value for formula in own for value in values_in(formula)]
-        if ir.DURATION in asked:
+        values = [value for formula in own for value in values_in(formula)]
+        if ir.DURATION in values:
             raise SubscriptionError(
                 f"`duration` of an event of `{alias}` alone cannot be used here; "
                 "publish these events under a name of their own, and read that"
@@ -127,12 +129,12 @@ def _right(
     if isinstance(expression, algebra.Compute):
         stream, alias, filtered, computed = _right(expression.of)
         return stream, alias, filtered, (*computed, *expression.values)
-    raise _refused(expression)
+    raise _refusal(expression)
 
 
 def _stream(expression: algebra.Rename) -> algebra.Stream:
     if not isinstance(expression.of, algebra.Stream):
-        raise _refused(expression.of)
+        raise _refusal(expression.of)
     return expression.of
 
 
@@ -147,7 +149,8 @@ def both(one: Condition, other: Condition) -> Condition:
     return all_of(members)
 
 
-def _refused(expression: algebra.Expression) -> SubscriptionError:
+def _refusal(expression: algebra.Expression) -> SubscriptionError:
+    """Return the error for an expression that cannot be part of a chain."""
     if isinstance(expression, algebra.Union):
         return SubscriptionError(
             "a union is made by publishing: let several subscriptions `publish as` one name, and read that"
@@ -163,66 +166,67 @@ def _refused(expression: algebra.Expression) -> SubscriptionError:
 _WIDEST: Final = 2**63 - 1
 
 
-def push(links: list[Link]) -> None:
+def move_formulas_back(links: list[Link]) -> None:
     """Move every formula that does not depend on a step's event to the step before.
 
     A formula over held values that do not change has its truth when the instance is made, so the edge that makes the
     instance tests it: an instance that fails it could never be completed. Values that an iteration changes are tested in
     the iteration.
     """
-    for place in range(len(links) - 1, 0, -1):
-        link, earlier = links[place], links[place - 1]
+    for position in range(len(links) - 1, 0, -1):
+        link, earlier = links[position], links[position - 1]
         for formulas in (link.guard, link.going, link.where):
             ready = [formula for formula in formulas if _is_ready(formula, link)]
             formulas[:] = [formula for formula in formulas if formula not in ready]
             for formula in ready:
-                moved = rewritten(formula, lambda held, link=link: link.before.of(held.key))  # type: ignore[misc]
+                moved = rewrite(formula, lambda value, link=link: link.before.of(value.key))  # type: ignore[misc]
                 earlier.where += [one for one in moved if one not in earlier.where]
         # The guard, or the test of the iteration, has tested these already.
         link.where = [q for q in link.where if q not in link.guard and q not in link.going]
 
 
-def bound(links: list[Link]) -> list[int | Parameter | None]:
+def bound_durations(links: list[Link]) -> list[int | Parameter | None]:
     """Return the longest duration of an instance at each node, and remove the formulas that it implies.
 
     A duration never becomes shorter, so an instance that exceeds the bound of any later step can be dropped.
     """
     found: list[int | Parameter | None] = [None] * (len(links) - 1)
     later: int | Parameter | None = None
-    for place in range(len(links) - 1, 0, -1):
-        link = links[place]
-        own = _bounds((*link.guard, *link.going, *link.where))
+    for position in range(len(links) - 1, 0, -1):
+        link = links[position]
+        own = _duration_limits((*link.guard, *link.going, *link.where))
         whole = [one for one in own if isinstance(one, int)]
         if isinstance(later, int):
             whole.append(later)
         parameters = [one for one in own if isinstance(one, Parameter)]
         longest = min(whole) if whole else parameters[0] if parameters else later
-        found[place - 1] = later = longest
+        found[position - 1] = later = longest
         for formulas in (link.guard, link.going, link.where):
             formulas[:] = [formula for formula in formulas if not _is_implied(formula, longest)]
     return found
 
 
 def _is_ready(formula: ir.Formula, link: Link) -> bool:
+    """Tell whether a formula can be decided before the event: it reads only bound values that the link keeps."""
     for value in values_in(formula):
-        if value is ir.DURATION or isinstance(value, ir.Read):
+        if value is ir.DURATION or isinstance(value, ir.EventColumn):
             return False
-        if isinstance(value, ir.Held) and isinstance(value.key, Attribute):
+        if isinstance(value, ir.Stored) and isinstance(value.key, Attribute):
             changing = link.renewed if value.key.alias is None else ()
             if value.key.alias == algebra.LAST or value.key.path in changing:
                 return False
     return True
 
 
-def _bounds(formulas: Iterable[ir.Formula]) -> list[int | Parameter]:
-    return [one for one in map(_bound, formulas) if one is not None]
+def _duration_limits(formulas: Iterable[ir.Formula]) -> list[int | Parameter]:
+    return [one for one in map(_duration_limit, formulas) if one is not None]
 
 
-def _bound(formula: ir.Formula) -> int | Parameter | None:
+def _duration_limit(formula: ir.Formula) -> int | Parameter | None:
     """Return the longest duration that satisfies a formula, if the formula is such a bound."""
     if not isinstance(formula, ir.Atom) or formula.subject is not ir.DURATION:
         return None
-    if formula.operator not in (Operator.LE, Operator.LT) or not isinstance(formula.operands[0], ir.Given):
+    if formula.operator not in (Operator.LE, Operator.LT) or not isinstance(formula.operands[0], ir.Const):
         return None
     constant = formula.operands[0].constant
     if isinstance(constant, Parameter):
@@ -236,7 +240,7 @@ def _bound(formula: ir.Formula) -> int | Parameter | None:
 
 def _is_implied(formula: ir.Formula, longest: int | Parameter | None) -> bool:
     """Tell whether every instance that is not dropped satisfies a formula about the duration."""
-    asked = _bound(formula)
-    if asked is None:
+    limit = _duration_limit(formula)
+    if limit is None:
         return False
-    return asked == longest or (isinstance(asked, int) and isinstance(longest, int) and longest <= asked)
+    return limit == longest or (isinstance(limit, int) and isinstance(longest, int) and longest <= limit)

@@ -15,7 +15,7 @@ from tocsin.sequences.algebra import Expression, output_values, reads_of
 from tocsin.sequences.automaton import Automaton, Edge, Guard, Node, Output, Part, Test
 from tocsin.sequences.compiling import ir
 from tocsin.sequences.compiling.assembly import assign_program, test_program
-from tocsin.sequences.compiling.chains import Chain, Link, both, bound, chain_of, push
+from tocsin.sequences.compiling.chains import Chain, Link, both, bound_durations, chain_of, move_formulas_back
 from tocsin.sequences.compiling.checks import checks_of
 from tocsin.sequences.compiling.formulas import split
 from tocsin.sequences.modes import MODES, Optimisations
@@ -37,18 +37,18 @@ def compile_expression(
     """
     chain = chain_of(expression)
     links = chain.links
-    push(links)
-    longest = bound(links)
+    move_formulas_back(links)
+    longest = bound_durations(links)
     output, wanted = _output(chain, output_values(expression).names, full=full)
     nodes: list[Node] = []
     edges: list[Edge] = []
-    for place in range(len(links) - 1, 0, -1):
-        link = links[place]
+    for position in range(len(links) - 1, 0, -1):
+        link = links[position]
         tests = _step_tests(link, mode)
         keys = _keys(link, tests, wanted)
         slots = {key: slot for slot, key in enumerate(keys)}
         edges.append(Edge(tests.ending.test(slots), assign_program(wanted, slots)))
-        nodes.append(_node(link, tests, slots, longest[place - 1]))
+        nodes.append(_node(link, tests, slots, longest[position - 1]))
         assert link.before is not None  # noqa: S101 - there is a step before
         wanted = [link.before.of(key) for key in keys]
     first = _step_tests(links[0], mode)
@@ -100,6 +100,7 @@ class _Step(Struct, frozen=True):
 
 
 def _step_tests(link: Link, mode: Optimisations) -> _Step:
+    """Return the tests of a link, with the equalities of its guard that an instance index can answer."""
     guard, formulas = _part(link.on, link.guard, indexed=mode.instances)
     going, _ = _part(link.while_, link.going, indexed=mode.edges)
     ending, _ = _part(both(link.while_, link.selected), [*link.going, *link.where], indexed=mode.edges)
@@ -122,7 +123,7 @@ def _equality(formula: ir.Formula) -> tuple[str, Attribute] | None:
     if not isinstance(formula, ir.Atom) or formula.operator is not Operator.EQ:
         return None
     for one, other in ((formula.subject, formula.operands[0]), (formula.operands[0], formula.subject)):
-        if isinstance(one, ir.Read) and isinstance(one.column, str) and isinstance(other, ir.Held):
+        if isinstance(one, ir.EventColumn) and isinstance(one.column, str) and isinstance(other, ir.Stored):
             assert isinstance(other.key, Attribute)  # noqa: S101 - formulas name attributes
             return one.column, other.key
     return None
@@ -144,7 +145,7 @@ def _keys(link: Link, tests: _Step, wanted: Sequence[ir.Value]) -> list[ir.Key]:
 def _held(values: Iterable[ir.Value | ir.Checks]) -> Iterator[ir.Key]:
     for value in values:
         for part in ir.parts_of(value):
-            if isinstance(part, ir.Held):
+            if isinstance(part, ir.Stored):
                 yield part.key
 
 
@@ -158,6 +159,7 @@ def _order(key: ir.Key) -> tuple[int, str, str, str]:
 
 
 def _node(link: Link, tests: _Step, slots: Mapping[ir.Key, int], longest: int | Parameter | None) -> Node:
+    """Return the automaton's node of a link."""
     rebind = None
     test = tests.guard.test(slots)
     if link.again is not None:
@@ -183,17 +185,15 @@ def _output(chain: Chain, names: tuple[str, ...], *, full: bool) -> tuple[Output
         values = [after.value(Attribute(name)) for name in names]
     else:
         values = [ir.read_item(computed.term, after.value) for computed in chain.selected]
-    named = tuple((name, place) for place, name in enumerate(names))
+    named = tuple((name, slot) for slot, name in enumerate(names))
     parts: list[Part] = []
     for link in chain.links:
         marks = [ir.Mark.FIRST] * (link.again is not None) + [ir.Mark.LAST] + [ir.Mark.CHAIN] * full
-        places = {mark: len(values) + place for place, mark in enumerate(marks)}
+        slots = {mark: len(values) + slot for slot, mark in enumerate(marks)}
         values += [after.of(ir.Marked(link.alias, mark)) for mark in marks]
-        last = places[ir.Mark.LAST]
+        last = slots[ir.Mark.LAST]
         parts.append(
-            Part(
-                link.alias, link.stream.name, places.get(ir.Mark.FIRST, last), last, places.get(ir.Mark.CHAIN)
-            )
+            Part(link.alias, link.stream.name, slots.get(ir.Mark.FIRST, last), last, slots.get(ir.Mark.CHAIN))
         )
     return Output(len(values), tuple(parts), named, chain.selected is not None), values
 
@@ -227,6 +227,7 @@ def parameters_in_programs(automaton: Automaton) -> frozenset[str]:
 
 
 def _has_parameters(whole: Expression | Predicate) -> bool:
+    """Tell whether a parameter occurs anywhere in an expression or predicate."""
     waiting: list[object] = [whole]
     while waiting:
         part = waiting.pop()

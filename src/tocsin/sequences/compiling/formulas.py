@@ -37,13 +37,13 @@ def conjuncts_of(condition: Condition, named: Callable[[Attribute], ir.Value]) -
     return _flat(_formula(to_nnf(condition), named))
 
 
-def rewritten(formula: ir.Formula, change: Callable[[ir.Held], ir.Value]) -> list[ir.Formula]:
+def rewrite(formula: ir.Formula, change: Callable[[ir.Stored], ir.Value]) -> list[ir.Formula]:
     """Return a formula with its held values replaced, as a list of conjuncts."""
-    return _flat(_rewritten(formula, change))
+    return _flat(_rewrite(formula, change))
 
 
 def values_in(formula: ir.Formula) -> Iterator[ir.Value]:
-    """Return all values in a formula, and the values they are made of."""
+    """Yield all values in a formula, and the values they are made of."""
     if isinstance(formula, ir.Atom):
         for value in (formula.subject, *formula.operands):
             yield from ir.parts_of(value)
@@ -53,6 +53,7 @@ def values_in(formula: ir.Formula) -> Iterator[ir.Value]:
 
 
 def _formula(condition: Condition, named: Callable[[Attribute], ir.Value]) -> ir.Formula:
+    """Return the formula of a condition in negation normal form."""
     if isinstance(condition, Predicate):
         subject = ir.read_item(condition.subject, named)
         operands = tuple(ir.read_item(operand, named) for operand in condition.operands)
@@ -77,7 +78,7 @@ def _atom(subject: ir.Value, operator: Operator, operands: tuple[ir.Value, ...])
     if operator is Operator.BETWEEN and subject is ir.DURATION:
         low, high = operands
         return ir.AllOf((ir.Atom(subject, Operator.GE, (low,)), ir.Atom(subject, Operator.LE, (high,))))
-    if operator in FLIPPED and isinstance(subject, ir.Given) and not isinstance(operands[0], ir.Given):
+    if operator in FLIPPED and isinstance(subject, ir.Const) and not isinstance(operands[0], ir.Const):
         return ir.Atom(operands[0], FLIPPED[operator], (subject,))
     return ir.Atom(subject, operator, operands)
 
@@ -100,20 +101,20 @@ def _flat(formula: ir.Formula) -> list[ir.Formula]:
     return list(formula.of) if isinstance(formula, ir.AllOf) else [formula]
 
 
-def _rewritten(formula: ir.Formula, change: Callable[[ir.Held], ir.Value]) -> ir.Formula:
+def _rewrite(formula: ir.Formula, change: Callable[[ir.Stored], ir.Value]) -> ir.Formula:
     if isinstance(formula, ir.Atom):
-        operands = tuple(_changed(operand, change) for operand in formula.operands)
-        return _atom(_changed(formula.subject, change), formula.operator, operands)
-    members = [_rewritten(member, change) for member in formula.of]
+        operands = tuple(_change_value(operand, change) for operand in formula.operands)
+        return _atom(_change_value(formula.subject, change), formula.operator, operands)
+    members = [_rewrite(member, change) for member in formula.of]
     return _all(members) if isinstance(formula, ir.AllOf) else _any(members)
 
 
-def _changed(value: ir.Value, change: Callable[[ir.Held], ir.Value]) -> ir.Value:
+def _change_value(value: ir.Value, change: Callable[[ir.Stored], ir.Value]) -> ir.Value:
     """Return a value with its held values replaced; formulas contain no `OneOf` and no `Linked`."""
-    if isinstance(value, ir.Held):
+    if isinstance(value, ir.Stored):
         return change(value)
-    if isinstance(value, ir.Made):
-        return ir.made(value.do, _changed(value.left, change), _changed(value.right, change))
+    if isinstance(value, ir.Operation):
+        return ir.operation(value.do, _change_value(value.left, change), _change_value(value.right, change))
     return value
 
 
@@ -127,7 +128,7 @@ def split(formulas: Iterable[ir.Formula]) -> tuple[Condition, list[ir.Formula]]:
     dynamic: list[ir.Formula] = []
     alternatives = 1
     for formula in formulas:
-        relaxed, whole = _relaxed(formula)
+        relaxed, whole = _relax(formula)
         grown = alternatives * _alternatives(relaxed)
         if grown > _MOST:
             dynamic.append(formula)
@@ -149,12 +150,12 @@ def _alternatives(condition: Condition) -> int:
     return 1
 
 
-def _relaxed(formula: ir.Formula) -> tuple[Condition, bool]:
+def _relax(formula: ir.Formula) -> tuple[Condition, bool]:
     """Return a condition on the event alone that a formula implies, and whether the two are equivalent."""
     if isinstance(formula, ir.Atom):
         predicate = _predicate(formula)
         return (TRUE, False) if predicate is None else (predicate, True)
-    members = [_relaxed(member) for member in formula.of]
+    members = [_relax(member) for member in formula.of]
     whole = all(member[1] for member in members)
     relaxed = [member[0] for member in members]
     if isinstance(formula, ir.AllOf):
@@ -164,9 +165,9 @@ def _relaxed(formula: ir.Formula) -> tuple[Condition, bool]:
 
 def _predicate(atom: ir.Atom) -> Predicate | None:
     """Return an atom as a predicate, if it compares an attribute of the event with constants."""
-    if not isinstance(atom.subject, ir.Read) or not isinstance(atom.subject.column, str):
+    if not isinstance(atom.subject, ir.EventColumn) or not isinstance(atom.subject.column, str):
         return None
-    constants = tuple(operand.constant for operand in atom.operands if isinstance(operand, ir.Given))
+    constants = tuple(operand.constant for operand in atom.operands if isinstance(operand, ir.Const))
     if len(constants) < len(atom.operands):
         return None
     return Predicate(Attribute(atom.subject.column), atom.operator, constants)

@@ -34,7 +34,7 @@ class Marked(Struct, frozen=True):
 
 
 class Truth(Struct, frozen=True):
-    """Whether a residual predicate held for a named value."""
+    """Whether a residual predicate was true for a named value."""
 
     of: terms.Attribute
     operator: Operator
@@ -42,28 +42,28 @@ class Truth(Struct, frozen=True):
 
 
 Key: TypeAlias = terms.Attribute | Truth | Marked
-"""The name of a value that an instance can hold."""
+"""The name of a value that an instance can store."""
 
 
-class Read(Struct, frozen=True):
+class EventColumn(Struct, frozen=True):
     """A column of the event at hand."""
 
     column: Column
 
 
-class Held(Struct, frozen=True):
-    """A value that the instance holds."""
+class Stored(Struct, frozen=True):
+    """A value that the instance stores."""
 
     key: Key
 
 
-class Given(Struct, frozen=True):
-    """A constant."""
+class Const(Struct, frozen=True):
+    """A constant, or the parameter that a template replaces by one."""
 
     constant: terms.Literal | terms.Parameter
 
 
-class Made(Struct, frozen=True):
+class Operation(Struct, frozen=True):
     """The result of one instruction on two values."""
 
     do: Do
@@ -123,13 +123,13 @@ class AnyOf(Struct, Generic[Part], frozen=True):
 
 Formula: TypeAlias = "Atom | AllOf[Formula] | AnyOf[Formula]"
 Checks: TypeAlias = "Check | AllOf[Checks] | AnyOf[Checks]"
-Value: TypeAlias = Read | Held | Given | Made | OneOf | Linked | Plain
+Value: TypeAlias = EventColumn | Stored | Const | Operation | OneOf | Linked | Plain
 
 DURATION: Final = Plain.DURATION
 ITSELF: Final = Plain.ITSELF
 NOTHING: Final = Plain.NOTHING
 
-_ZERO: Final = Given(terms.Literal(0, Kind.NUMBER))
+_ZERO: Final = Const(terms.Literal(0, Kind.NUMBER))
 _ARITHMETIC: Final = {operator: Do[operator.name] for operator in terms.ArithmeticOperator}
 _AGGREGATES: Final = {
     terms.AggregateFunction.SUM: Do.SUM,
@@ -144,20 +144,22 @@ def read_item(item: Item, named: Callable[[terms.Attribute], Value]) -> Value:
     if isinstance(item, terms.Attribute):
         return named(item)
     if isinstance(item, (terms.Literal, terms.Parameter)):
-        return Given(item)
+        return Const(item)
     if isinstance(item, terms.Arithmetic):
-        return made(_ARITHMETIC[item.operator], read_item(item.left, named), read_item(item.right, named))
+        return operation(
+            _ARITHMETIC[item.operator], read_item(item.left, named), read_item(item.right, named)
+        )
     if isinstance(item, terms.Negative):
-        return made(Do.SUBTRACT, _ZERO, read_item(item.term, named))
+        return operation(Do.SUBTRACT, _ZERO, read_item(item.term, named))
     if isinstance(item, terms.Elapsed):
         return DURATION
     if isinstance(item, Accumulated):
         old = NOTHING if item.old is None else read_item(item.old, named)
-        return made(_AGGREGATES[item.function], old, read_item(item.new, named))
+        return operation(_AGGREGATES[item.function], old, read_item(item.new, named))
     raise TypeError(f"{type(item).__name__} should have been translated before a sequence is compiled")
 
 
-def made(do: Do, left: Value, right: Value) -> Value:
+def operation(do: Do, left: Value, right: Value) -> Value:
     """Return the result of an instruction on two values, simplified if one of them is always absent."""
     if do is Do.FIRST or do is Do.LEAST or do is Do.GREATEST:
         if left is NOTHING or right is NOTHING or left == right:
@@ -166,16 +168,16 @@ def made(do: Do, left: Value, right: Value) -> Value:
         if right is NOTHING:
             return _ZERO if do is Do.COUNT and left is NOTHING else left
         if left is NOTHING:  # the first value: adding to zero excludes values that are no numbers
-            return Made(Do.ADD if do is Do.SUM else Do.COUNT, _ZERO, right)
+            return Operation(Do.ADD if do is Do.SUM else Do.COUNT, _ZERO, right)
     elif left is NOTHING or right is NOTHING:
         return NOTHING
-    return Made(do, left, right)
+    return Operation(do, left, right)
 
 
 def parts_of(value: Value | Checks) -> Iterator[Value]:
-    """Return a value and the values it is made of, or the values in checks."""
+    """Yield a value and the values it is made of, or the values in checks."""
     inner: tuple[Value | Checks, ...] = ()
-    if isinstance(value, (Check, Made)):
+    if isinstance(value, (Check, Operation)):
         inner = value.left, value.right
     elif isinstance(value, (AllOf, AnyOf)):
         inner = value.of

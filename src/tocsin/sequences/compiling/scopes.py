@@ -18,13 +18,13 @@ from tocsin.sequences.compiling.checks import truth_of
 class ValueScope(Struct, frozen=True):
     """The values of names for an event and an instance.
 
-    `held` are the aliases of earlier steps, `named` the values that were computed before, and `computed` those that are
-    computed with this event. A `folded` event is one of many of its step. `last` stands for the first of the aliases
-    `lefts`, nearest first, that has the name; if `lefts` is None, the instance holds it.
+    `earlier_aliases` are the aliases of earlier steps, `named` the values that were computed before, and `computed` the
+    values that are computed with this event. A `folded` event is one of many of its step. `last` stands for the first of
+    the aliases `lefts`, nearest first, that has the name; if `lefts` is None, the instance stores it.
     """
 
     alias: str
-    held: frozenset[str] = frozenset()
+    earlier_aliases: frozenset[str] = frozenset()
     named: tuple[str, ...] = ()
     computed: Mapping[str, ir.Value] = {}
     folded: bool = False
@@ -36,13 +36,13 @@ class ValueScope(Struct, frozen=True):
         if alias is None:
             if path in self.computed:
                 return self.computed[path]
-            return ir.Held(attribute) if path in self.named else ir.NOTHING
+            return ir.Stored(attribute) if path in self.named else ir.NOTHING
         if alias == self.alias:
-            return ir.Read(path)
+            return ir.EventColumn(path)
         if alias == LAST:
             return self._last(path)
-        if alias in self.held:
-            return ir.Held(attribute)
+        if alias in self.earlier_aliases:
+            return ir.Stored(attribute)
         raise SubscriptionError(f"`{alias}.{path}` is of no step so far; there are {self._aliases()}")
 
     def of(self, key: ir.Key) -> ir.Value:
@@ -51,7 +51,7 @@ class ValueScope(Struct, frozen=True):
             return self.value(key)
         if isinstance(key, ir.Truth):
             return truth_of(self.value(key.of), key.operator, key.operands)
-        return self._marked(key)
+        return self._event_of_step(key)
 
     def computing(self, values: tuple[Computed, ...]) -> ValueScope:
         """Return the scope after values were computed, all from the data as it was before."""
@@ -68,23 +68,24 @@ class ValueScope(Struct, frozen=True):
 
     def _last(self, path: str) -> ir.Value:
         if self.lefts is None:
-            return ir.Held(Attribute(path, LAST))
+            return ir.Stored(Attribute(path, LAST))
         value: ir.Value = ir.NOTHING
         for left in reversed(self.lefts):
-            value = ir.made(Do.FIRST, self.value(Attribute(path, left)), value)
+            value = ir.operation(Do.FIRST, self.value(Attribute(path, left)), value)
         return value
 
-    def _marked(self, key: ir.Marked) -> ir.Value:
+    def _event_of_step(self, key: ir.Marked) -> ir.Value:
+        """Return the value of a marked event of a step: its first, its last or its chain of events."""
         if key.alias == self.alias:
-            before: ir.Value = ir.Held(key) if self.folded else ir.NOTHING
+            before: ir.Value = ir.Stored(key) if self.folded else ir.NOTHING
             if key.mark is ir.Mark.CHAIN:
                 return ir.Linked(before)
             return (
-                ir.Made(Do.FIRST, before, ir.ITSELF)
+                ir.Operation(Do.FIRST, before, ir.ITSELF)
                 if self.folded and key.mark is ir.Mark.FIRST
                 else ir.ITSELF
             )
-        return ir.Held(key) if key.alias in self.held else ir.NOTHING
+        return ir.Stored(key) if key.alias in self.earlier_aliases else ir.NOTHING
 
     def _aliases(self) -> str:
-        return ", ".join(f"`{alias}`" for alias in (*sorted(self.held), self.alias))
+        return ", ".join(f"`{alias}`" for alias in (*sorted(self.earlier_aliases), self.alias))

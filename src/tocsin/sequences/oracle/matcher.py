@@ -51,45 +51,46 @@ class OracleSequenceMatcher:
     def remove(self, numbers: IdArray) -> None:
         """Remove subscriptions; unknown numbers are ignored."""
         for number in numbers.tolist():
-            held = self._added.pop(number, None)
-            if held is not None:
-                self._dependencies.remove(held.compiled.reads, held.compiled.publishes)
+            added = self._added.pop(number, None)
+            if added is not None:
+                self._dependencies.remove(added.compiled.reads, added.compiled.publishes)
 
     def process(self, events: TimedBatch) -> SequenceMatches:
         """Process further events, which end no earlier than those before, and return the sequences they complete."""
         known = len(self._events)
         rows = list(range(len(events)))  # of the new events, including published ones
-        self._events += [events.event(place) for place in rows]
+        self._events += [events.event(row) for row in rows]
         if len(events):
             self._now = int(events.ends[-1])
         found: list[tuple[int, int, Occurrence]] = []
         for number in self._in_order():
-            held = self._added[number]
+            added = self._added[number]
             new = [
-                each
-                for each in occurrences(held.expression, self._events)
-                if each.place >= known and (held.since is None or each.began > held.since)
+                occurrence
+                for occurrence in occurrences(added.expression, self._events)
+                if occurrence.position >= known and (added.since is None or occurrence.began > added.since)
             ]
-            found += [(rows[each.place - known], number, each) for each in new]
-            if held.compiled.publishes is not None:
-                self._events += [_published(held, held.compiled.publishes, each) for each in new]
-                rows += [rows[each.place - known] for each in new]
-        made = [(place, event) for place, event in zip(rows, self._events[known:], strict=True)]
-        return self._matches(sorted(found, key=lambda each: each[:2]), tuple(made[len(events) :]))
+            found += [(rows[occurrence.position - known], number, occurrence) for occurrence in new]
+            if added.compiled.publishes is not None:
+                self._events += [_publish(added, added.compiled.publishes, occurrence) for occurrence in new]
+                rows += [rows[occurrence.position - known] for occurrence in new]
+        published = [(row, event) for row, event in zip(rows, self._events[known:], strict=True)]
+        return self._matches(sorted(found, key=lambda one: one[:2]), tuple(published[len(events) :]))
 
     def _matches(
         self, found: list[tuple[int, int, Occurrence]], published: tuple[tuple[int, Event], ...]
     ) -> SequenceMatches:
-        held = dict(self._added)
+        """Return these occurrences as sequence matches."""
+        added = dict(self._added)
 
         def match(i: int) -> SequenceMatch:
             _, number, occurrence = found[i]
-            subscription = held[number]
+            subscription = added[number]
             return match_of(subscription.expression, occurrence, full=subscription.compiled.full)
 
         return SequenceMatches(
             np.array([number for _, number, _ in found], dtype=np.int64),
-            np.array([place for place, _, _ in found], dtype=np.int64),
+            np.array([row for row, _, _ in found], dtype=np.int64),
             np.array([each.start for _, _, each in found], dtype=np.int64),
             np.array([each.end for _, _, each in found], dtype=np.int64),
             match,
@@ -104,7 +105,7 @@ class OracleSequenceMatcher:
         )
 
 
-def _published(held: _Added, name: str, found: Occurrence) -> Event:
-    selected = output_values(held.expression).selected
-    told = match_of(held.expression, found)
-    return published_event(name, told, selected=selected, start=found.start, end=found.end)
+def _publish(added: _Added, name: str, occurrence: Occurrence) -> Event:
+    selected = output_values(added.expression).selected
+    match = match_of(added.expression, occurrence)
+    return published_event(name, match, selected=selected, start=occurrence.start, end=occurrence.end)

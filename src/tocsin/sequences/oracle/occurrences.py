@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tocsin.language.semantics import condition_truth
-from tocsin.model.conditions import Condition, Predicate, map_predicates
+from tocsin.model.conditions import Condition, map_terms
 from tocsin.model.event import Event
 from tocsin.model.terms import Arithmetic, ArithmeticOperator, Attribute, Elapsed, Literal, Negative, Term
 from tocsin.model.values import Value
@@ -34,7 +34,7 @@ class Taken(Struct, frozen=True):
 class Occurrence(Struct, frozen=True):
     """An occurrence from `start` to `end`.
 
-    `place` is the position of the event that completed it, and `began` the end of its first event, in parentheses too.
+    `position` is that of the event that completed it; `began` is the end of its first event, in nested sequences too.
     """
 
     data: Mapping[Attribute, Value]
@@ -42,7 +42,7 @@ class Occurrence(Struct, frozen=True):
     end: int
     steps: tuple[Taken, ...]
     began: int
-    place: int
+    position: int
 
     @property
     def duration(self) -> int:
@@ -62,13 +62,14 @@ def occurrences(expression: algebra.Expression, events: Sequence[Event]) -> list
         return _iterate(expression, events)
     of = occurrences(expression.of, events)
     if isinstance(expression, algebra.Rename):
-        return [_renamed(found, expression.alias) for found in of]
+        return [_rename(found, expression.alias) for found in of]
     if isinstance(expression, algebra.Select):
         return [found for found in of if holds(expression.where, found.data, found.duration)]
     keeps = isinstance(expression, algebra.Compute)  # a projection keeps nothing
     return [
         replace(
-            found, data=_replaced(found.data if keeps else {}, expression.values, found.data, found.duration)
+            found,
+            data=_with_values(found.data if keeps else {}, expression.values, found.data, found.duration),
         )
         for found in of
     ]
@@ -86,46 +87,47 @@ def match_of(expression: algebra.Expression, found: Occurrence, *, full: bool = 
 
 
 def _stream(stream: algebra.Stream, events: Sequence[Event]) -> list[Occurrence]:
+    """Return an occurrence for each event of the stream; a nested sequence is matched first."""
     if stream.of is None:
         return [
-            _of_event(event, event.end, place)
-            for place, event in enumerate(events)
+            _event_occurrence(event, event.end, position)
+            for position, event in enumerate(events)
             if event.stream == stream.name
         ]
     selected = algebra.output_values(stream.of).selected
     return [
-        _of_event(
+        _event_occurrence(
             published_event(
                 stream.name, match_of(stream.of, found), selected=selected, start=found.start, end=found.end
             ),
             found.began,
-            found.place,
+            found.position,
         )
         for found in occurrences(stream.of, events)
     ]
 
 
-def _of_event(event: Event, began: int, place: int) -> Occurrence:
+def _event_occurrence(event: Event, began: int, position: int) -> Occurrence:
     data = {Attribute(path): value for path, value in event.attributes.items()}
-    return Occurrence(data, event.start, event.end, (Taken("", (event,)),), began, place)
+    return Occurrence(data, event.start, event.end, (Taken("", (event,)),), began, position)
 
 
-def _renamed(found: Occurrence, alias: str) -> Occurrence:
+def _rename(found: Occurrence, alias: str) -> Occurrence:
     data = {Attribute(name.path, alias): value for name, value in found.data.items()}
     steps = tuple(Taken(alias, step.events) for step in found.steps)
     return replace(found, data=data, steps=steps)
 
 
 def _next(expression: algebra.Next, events: Sequence[Event]) -> list[Occurrence]:
-    rights = _by_end(occurrences(expression.right, events))
+    rights = _sort_by_end(occurrences(expression.right, events))
     return [
-        _extended(left, right, {**left.data, **right.data}, right.steps)
+        _extend(left, right, {**left.data, **right.data}, right.steps)
         for left in occurrences(expression.left, events)
         for right in _following(rights, left.end, left.start, expression.on, left.data)
     ]
 
 
-def _by_end(found: list[Occurrence]) -> list[Occurrence]:
+def _sort_by_end(found: list[Occurrence]) -> list[Occurrence]:
     return sorted(found, key=lambda each: each.end)
 
 
@@ -155,7 +157,8 @@ class _Partial(Struct, frozen=True):
 
 
 def _iterate(expression: algebra.Iterate, events: Sequence[Event]) -> list[Occurrence]:
-    rights = _by_end(occurrences(expression.right, events))
+    """Return the occurrences of a fold: one for each iteration that can be reached from its left."""
+    rights = _sort_by_end(occurrences(expression.right, events))
     found: list[Occurrence] = []
     for left in occurrences(expression.left, events):
         last = {
@@ -164,36 +167,36 @@ def _iterate(expression: algebra.Iterate, events: Sequence[Event]) -> list[Occur
             for name, value in left.data.items()
             if name.alias == alias
         }
-        begun = _replaced(left.data, expression.begin, {**left.data, **last}, left.duration)
-        waiting = [_Partial(begun, last, left.end, ())]
+        initial_data = _with_values(left.data, expression.begin, {**left.data, **last}, left.duration)
+        waiting = [_Partial(initial_data, last, left.end, ())]
         while waiting:
             partial = waiting.pop()
-            for right, after in _iterations(expression, left.start, partial, rights):
-                waiting.append(after)
-                taken = (Taken(expression.alias, after.taken),)
-                found.append(_extended(left, right, {**after.data, **right.data}, taken))
+            for right, extended in _iterations(expression, left.start, partial, rights):
+                waiting.append(extended)
+                taken = (Taken(expression.alias, extended.taken),)
+                found.append(_extend(left, right, {**extended.data, **right.data}, taken))
     return found
 
 
 def _iterations(
     expression: algebra.Iterate, start: int, partial: _Partial, rights: list[Occurrence]
 ) -> Iterator[tuple[Occurrence, _Partial]]:
-    """Return each possible next iteration of a partial: its event, and the new partial."""
+    """Yield each possible next iteration of a partial: its event, and the new partial."""
     before = {**partial.data, **partial.last}
     for right in _following(rights, partial.end, start, expression.on, before):
         data, duration = {**before, **right.data}, right.end - start + 1
         if holds(expression.while_, data, duration):
-            computed = _replaced(partial.data, expression.compute, data, duration)
+            computed = _with_values(partial.data, expression.compute, data, duration)
             last = {Attribute(name.path, algebra.LAST): value for name, value in right.data.items()}
             yield right, _Partial(computed, last, right.end, (*partial.taken, *right.steps[0].events))
 
 
-def _extended(left: Occurrence, right: Occurrence, data: Data, taken: tuple[Taken, ...]) -> Occurrence:
+def _extend(left: Occurrence, right: Occurrence, data: Data, taken: tuple[Taken, ...]) -> Occurrence:
     """Return an occurrence that ends with a later one."""
-    return replace(left, data=data, end=right.end, steps=(*left.steps, *taken), place=right.place)
+    return replace(left, data=data, end=right.end, steps=(*left.steps, *taken), position=right.position)
 
 
-def _replaced(before: Data, values: tuple[algebra.Computed, ...], data: Data, duration: int) -> Data:
+def _with_values(before: Data, values: tuple[algebra.Computed, ...], data: Data, duration: int) -> Data:
     """Return `before` with values computed from `data`; an absent value removes the name."""
     after = dict(before)
     for value in values:
@@ -210,7 +213,7 @@ def holds(condition: Condition, data: Data, duration: int) -> bool:
     values: dict[str, Value] = {}
     numbers = count()
 
-    def named(term: Term) -> Term:
+    def name_value(term: Term) -> Term:
         if isinstance(term, Literal):  # stays a constant, beside which a text may be read as a timestamp
             return term
         name, value = str(next(numbers)), value_of(term, data, duration)
@@ -218,10 +221,7 @@ def holds(condition: Condition, data: Data, duration: int) -> bool:
             values[name] = value
         return Attribute(name)
 
-    def flat(predicate: Predicate) -> Predicate:
-        return Predicate(named(predicate.subject), predicate.operator, tuple(map(named, predicate.operands)))
-
-    return condition_truth(map_predicates(condition, flat), values) is True
+    return condition_truth(map_terms(condition, name_value), values) is True
 
 
 def value_of(item: algebra.Item, data: Data, duration: int) -> Value | None:

@@ -46,14 +46,15 @@ class Columns:
             self._residual = [(code, column) for code, column in self.table if not isinstance(column, str)]
         values = np.zeros((len(events.ends), max(1, len(self.table.values)), 2), dtype=np.int64)
         if self._paths and isinstance(events, TimedRows):
-            self._by_column(events.batch, values)
+            self._encode_columns(events.batch, values)
         elif self._paths:
-            self._by_row(events.attributes, values)
+            self._encode_rows(events.attributes, values)
         if self._residual:
             self._evaluate_residual(events.attributes, values)
         return values
 
-    def _by_row(self, rows: Sequence[Mapping[str, Value]], values: Int64s) -> None:
+    def _encode_rows(self, rows: Sequence[Mapping[str, Value]], values: Int64s) -> None:
+        """Write the encoded attributes of mappings into `values`."""
         encode, codes = self._codec.encode, self._codec.strings.codes
         for code, path in self._paths:
             tags: list[int] = []
@@ -84,44 +85,45 @@ class Columns:
                 if truth(predicate, attributes):
                     values[row, code, 0], values[row, code, 1] = Tag.BOOLEAN, 1
 
-    def _by_column(self, batch: ArrowEvents, values: Int64s) -> None:
-        wanted = {path: code for code, path in self._paths}
-        places = {place: wanted[path] for place, path in enumerate(batch.paths) if path in wanted}
+    def _encode_columns(self, batch: ArrowEvents, values: Int64s) -> None:
+        """Write the encoded attributes of an Arrow table into `values`."""
+        codes = {path: code for code, path in self._paths}
+        wanted = {i: codes[path] for i, path in enumerate(batch.paths) if path in codes}
         done = 0
         for piece in batch.table.to_batches():
             part = values[done : done + piece.num_rows]
-            for place, leaf in enumerate(leaves(piece)):
-                if place in places:
-                    for tag, held, integers in self._leaf(leaf):
-                        column = part[:, places[place]]
-                        column[held, 0] = tag
-                        column[held, 1] = integers[held]
+            for i, leaf in enumerate(leaves(piece)):
+                if i in wanted:
+                    for tag, mask, integers in self._leaf(leaf):
+                        column = part[:, wanted[i]]
+                        column[mask, 0] = tag
+                        column[mask, 1] = integers[mask]
             done += piece.num_rows
 
     def _leaf(self, leaf: Any) -> Iterator[tuple[int, Bools, Int64s]]:
-        """Return the values of an Arrow leaf by tag: in which rows they are, and their integers."""
+        """Yield the values of an Arrow leaf by tag: in which rows they are, and their integers."""
         kind = leaf.type
         if leaf.null_count == len(leaf):
             return
         if pa.types.is_dictionary(kind) and not is_text(kind.value_type):
             yield from self._leaf(leaf.dictionary_decode())
         elif pa.types.is_dictionary(kind) or is_text(kind):
-            texts, places, named = distinct_texts(leaf)
+            texts, positions, named = distinct_texts(leaf)
             known = [0 if text is None else self._codec.code(text) for text in texts]
             codes = np.array(known, dtype=np.int64)
-            yield Tag.STRING, _mask(named, leaf), codes[places]
+            yield Tag.STRING, _mask(named, leaf), codes[positions]
         elif pa.types.is_uint64(kind):
             yield from self._objects(leaf)
         else:
-            numbers, held = plain_values(leaf)
+            numbers, mask = plain_values(leaf)
             if pa.types.is_boolean(kind):
-                yield Tag.BOOLEAN, _mask(held, leaf), numbers.astype(np.int64)
+                yield Tag.BOOLEAN, _mask(mask, leaf), numbers.astype(np.int64)
             elif pa.types.is_floating(kind):
-                yield Tag.FLOAT, _mask(held, leaf), numbers.astype(np.float64).view(np.int64)
+                yield Tag.FLOAT, _mask(mask, leaf), numbers.astype(np.float64).view(np.int64)
             elif pa.types.is_temporal(kind):
-                yield Tag.TIMESTAMP, _mask(held, leaf), in_microseconds(numbers, kind)
+                yield Tag.TIMESTAMP, _mask(mask, leaf), in_microseconds(numbers, kind)
             else:
-                yield Tag.INTEGER, _mask(held, leaf), numbers.astype(np.int64)
+                yield Tag.INTEGER, _mask(mask, leaf), numbers.astype(np.int64)
 
     def _objects(self, leaf: Any) -> Iterator[tuple[int, Bools, Int64s]]:
         pairs = [self._codec.encode(read_value(value)) for value in leaf.to_pylist()]
@@ -130,6 +132,6 @@ class Columns:
             yield tag, table[:, 0] == tag, table[:, 1]
 
 
-def _mask(held: Bools | None, leaf: Any) -> Bools:
+def _mask(mask: Bools | None, leaf: Any) -> Bools:
     """Return in which rows a leaf has a value."""
-    return np.ones(len(leaf), dtype=np.bool_) if held is None else held
+    return np.ones(len(leaf), dtype=np.bool_) if mask is None else mask

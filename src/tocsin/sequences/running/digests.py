@@ -31,19 +31,19 @@ _MASK: Final = 2**64 - 1
 _EXACT: Final = 2**53
 
 
-def plain(number: int) -> Digest:
+def digest_of(number: int) -> Digest:
     """Return the digest of one number, for all rows."""
     word = number & _MASK
-    return _mixed(word, 0), _mixed(word, 1)
+    return _mix(word, 0), _mix(word, 1)
 
 
-def combined(digests: Sequence[Digest]) -> Digest:
+def combine(digests: Sequence[Digest]) -> Digest:
     """Return the digest of several digests in this order."""
     lanes: list[Word] = []
     for lane in (0, 1):
         result: Word = len(digests)
         for digest in digests:
-            result = _mixed(_sum(_product(result, _FACTORS[1 - lane]), digest[lane]), lane)
+            result = _mix(_sum(_product(result, _FACTORS[1 - lane]), digest[lane]), lane)
         lanes.append(result)
     return lanes[0], lanes[1]
 
@@ -51,21 +51,21 @@ def combined(digests: Sequence[Digest]) -> Digest:
 def digest_of_value(term: Literal | Parameter, columns: Mapping[str, Column]) -> Digest:
     """Return the digest of a constant or parameter; equal numbers have equal digests, whatever their type."""
     if isinstance(term, Literal):
-        return plain(_word(term.value))
+        return digest_of(_hash_value(term.value))
     column = columns[term.name]
     if is_exact_column(column):
         words = (column.astype(np.float64) + 0.0).view(np.uint64)
     else:
-        words = np.array([_word(value) for value in column.tolist()], dtype=np.uint64)
-    return _mixed(words, 0), _mixed(words, 1)
+        words = np.array([_hash_value(value) for value in column.tolist()], dtype=np.uint64)
+    return _mix(words, 0), _mix(words, 1)
 
 
 def digest_of_normal(normal: Dnf | Cnf, columns: Mapping[str, Column]) -> Digest:
     """Return the digest of a normal form; the order of its parts makes no difference."""
     is_dnf = isinstance(normal, Dnf)
     groups = normal.conjunctions if isinstance(normal, Dnf) else normal.clauses
-    parts = [_unordered([_of_predicate(p, columns) for p in group]) for group in groups]
-    return combined([plain(1 if is_dnf else 2), _unordered(parts)])
+    parts = [_combine_unordered([_predicate_digest(p, columns) for p in group]) for group in groups]
+    return combine([digest_of(1 if is_dnf else 2), _combine_unordered(parts)])
 
 
 def digest_rows(digest: Digest, rows: int) -> tuple[Int64s, Int64s]:
@@ -74,41 +74,46 @@ def digest_rows(digest: Digest, rows: int) -> tuple[Int64s, Int64s]:
     return first, second
 
 
-def _of_predicate(predicate: Predicate, columns: Mapping[str, Column]) -> Digest:
-    return _of_bound(predicate) if not columns else _digest(predicate, columns)
+def _predicate_digest(predicate: Predicate, columns: Mapping[str, Column]) -> Digest:
+    return _cached_digest(predicate) if not columns else _digest(predicate, columns)
 
 
 @lru_cache(maxsize=1 << 14)  # templates repeat the same predicates
-def _of_bound(predicate: Predicate) -> Digest:
+def _cached_digest(predicate: Predicate) -> Digest:
     return _digest(predicate, {})
 
 
 def _digest(predicate: Predicate, columns: Mapping[str, Column]) -> Digest:
-    parts = [_of_term(operand, columns) for operand in predicate.operands]
-    return combined([plain(hash(predicate.operator.value)), _of_term(predicate.subject, columns), *parts])
+    parts = [_term_digest(operand, columns) for operand in predicate.operands]
+    return combine(
+        [digest_of(hash(predicate.operator.value)), _term_digest(predicate.subject, columns), *parts]
+    )
 
 
-def _of_term(term: Term, columns: Mapping[str, Column]) -> Digest:
+def _term_digest(term: Term, columns: Mapping[str, Column]) -> Digest:
+    """Return the digest of a term; a parameter gives one digest per row."""
     if isinstance(term, (Literal, Parameter)):
         return digest_of_value(term, columns)
     inner = [getattr(term, name) for name in ("left", "right", "term") if hasattr(term, name)]
     if not inner:
-        return plain(hash(term))
+        return digest_of(hash(term))
     operator = getattr(term, "operator", "-")
-    return combined([plain(hash(str(operator))), *(_of_term(part, columns) for part in inner)])
+    return combine([digest_of(hash(str(operator))), *(_term_digest(part, columns) for part in inner)])
 
 
-def _unordered(digests: list[Digest]) -> Digest:
+def _combine_unordered(digests: list[Digest]) -> Digest:
+    """Return a digest that does not depend on the order of `digests`."""
     lanes: list[Word] = []
     for lane in (0, 1):
         total: Word = len(digests)
         for digest in digests:
             total = _sum(total, digest[lane])
-        lanes.append(_mixed(total, lane))
+        lanes.append(_mix(total, lane))
     return lanes[0], lanes[1]
 
 
-def _mixed(word: Word, lane: int) -> Word:
+def _mix(word: Word, lane: int) -> Word:
+    """Return the word with its bits mixed; each of the two lanes of a digest mixes differently."""
     word = _product(word, _FACTORS[lane])
     if isinstance(word, int):
         word ^= word >> _SHIFT
@@ -125,17 +130,18 @@ def _product(word: Word, factor: int) -> Word:
 def _sum(one: Word, other: Word) -> Word:
     if isinstance(one, int) and isinstance(other, int):
         return one + other & _MASK
-    return np.asarray(_unsigned(one) + _unsigned(other))
+    return np.asarray(_as_unsigned(one) + _as_unsigned(other))
 
 
-def _unsigned(word: Word) -> Any:
+def _as_unsigned(word: Word) -> Any:
     return np.uint64(word) if isinstance(word, int) else word
 
 
-def _word(value: Value | tuple[Any, ...]) -> int:
+def _hash_value(value: Value | tuple[Any, ...]) -> int:
+    """Return the hash of a value; equal numbers have equal hashes."""
     # Python hashes an integer to a remainder, so many integers collide: their digits are hashed instead.
     if isinstance(value, tuple):
-        return hash(tuple(str(_word(member)) for member in value)) & _MASK
+        return hash(tuple(str(_hash_value(member)) for member in value)) & _MASK
     if isinstance(value, float) or (type(value) is int and -_EXACT <= value <= _EXACT):
         bits: int = struct.unpack("<Q", struct.pack("<d", value + 0.0))[0]
         return bits

@@ -36,9 +36,9 @@ class EventStore:
 
     def __getitem__(self, number: int) -> Event:
         """Return an event, or raise `KeyError` if it was collected."""
-        place = bisect_right(self._firsts, number) - 1
-        if place >= 0 and number - self._firsts[place] < len(self._batches[place].ends):
-            return self._batches[place].event(number - self._firsts[place])
+        batch = bisect_right(self._firsts, number) - 1
+        if batch >= 0 and number - self._firsts[batch] < len(self._batches[batch].ends):
+            return self._batches[batch].event(number - self._firsts[batch])
         return self._singles[number]
 
     def get(self, number: int) -> Event | None:

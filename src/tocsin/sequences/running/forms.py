@@ -110,15 +110,16 @@ class FormTable:
         target: Node | Output,
         keys: tuple[tuple[str, int], ...],
     ) -> tuple[State, Form]:
+        """Store a new form: its code, its columns and its keys."""
         number = self._identities.code(identity)
         columns: list[int] = []
         spans: list[tuple[int, int]] = []
         rows = np.zeros((len(FormProgram), len(SpanColumn)), dtype=np.int32)
         offset = 0
         for i, program in enumerate(programs):
-            code, used = self._relocated(program)
+            code, used = self._relocate(program)
             columns += used
-            state, begin = self._write_code(state, code)
+            state, begin = self._intern_code(state, code)
             spans.append((begin, len(code)))
             rows[i] = begin, begin + len(code), offset
             offset += len(program.constants)
@@ -169,39 +170,40 @@ class FormTable:
         if keys:
             self._key_runs.give(int(state.forms.keys[number]), keys)
 
-    def _relocated(self, program: Program) -> tuple[Int32s, list[int]]:
+    def _relocate(self, program: Program) -> tuple[Int32s, list[int]]:
         """Return a program's code with the numbers of its columns in all events, and these numbers."""
         used = [self._columns.table.code(column) for column in program.columns]
         code = program.code.copy()
         for row in code:
             if row[0] == Do.JUMP:
                 continue
-            for place in (2,) if row[0] in _SINGLE else (2, 3):
-                if row[place] >> MODE_BITS == Mode.EVENT:
-                    row[place] = used[row[place]]
+            for column in (2,) if row[0] in _SINGLE else (2, 3):
+                if row[column] >> MODE_BITS == Mode.EVENT:
+                    row[column] = used[row[column]]
         return code, used
 
-    def _write_code(self, state: State, code: Int32s) -> tuple[State, int]:
-        """Return the state that has the code, and where it begins; equal code is shared."""
+    def _intern_code(self, state: State, code: Int32s) -> tuple[State, int]:
+        """Store code, or share equal code; return the new state and the code's first row."""
         if not len(code):
             return state, 0
-        text = code.tobytes()
-        begin, uses = self._code.get(text, (-1, 0))
+        code_bytes = code.tobytes()
+        begin, uses = self._code.get(code_bytes, (-1, 0))
         if begin < 0:
             begin = self._code_runs.take(len(code))
             program = grown(state.program, ("code",), self._code_runs.top)
             program.code[begin : begin + len(code)] = code
             state = state._replace(program=program)
-        self._code[text] = begin, uses + 1
+        self._code[code_bytes] = begin, uses + 1
         return state, begin
 
     def _drop_code(self, state: State, begin: int, length: int) -> None:
-        text = state.program.code[begin : begin + length].tobytes()
-        _, uses = self._code[text]
+        """Count one use of this code less, and free its rows after the last."""
+        code_bytes = state.program.code[begin : begin + length].tobytes()
+        _, uses = self._code[code_bytes]
         if uses > 1:
-            self._code[text] = begin, uses - 1
+            self._code[code_bytes] = begin, uses - 1
         else:
-            del self._code[text]
+            del self._code[code_bytes]
             self._code_runs.give(begin, length)
 
 
@@ -211,11 +213,11 @@ def constant_rows(
     """Return the tags and integers of the programs' constants, for each of these rows of a template."""
     sources = [source for program in programs for source in program.constants]
     values = np.zeros((len(rows), len(sources), 2), dtype=np.int64)
-    for place, source in enumerate(sources):
+    for position, source in enumerate(sources):
         if isinstance(source, Parameter):
-            values[:, place] = _column(columns[source.name], rows, codec)
+            values[:, position] = _column(columns[source.name], rows, codec)
         else:
-            values[:, place] = codec.encode(source.value)
+            values[:, position] = codec.encode(source.value)
     return values
 
 
@@ -225,6 +227,7 @@ def has_any(column: Column, kinds: type | tuple[type, ...]) -> bool:
 
 
 def _column(column: Column, rows: Int64s, codec: ValueCodec) -> Int64s:
+    """Return the encoded constants of these rows of a column."""
     if column.dtype.kind == "f":
         taken = column[rows].astype(np.float64).view(np.int64)
         return np.stack([np.full(len(rows), int(Tag.FLOAT)), taken], axis=1)

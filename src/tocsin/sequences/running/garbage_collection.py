@@ -93,6 +93,7 @@ class GarbageCollector:
             )
 
     def _collect_links(self, state: State) -> None:
+        """Compact the links of event chains: keep those that a bound value still reaches."""
         count = int(state.counters[StateCounter.LINKS])
         slots = state.arena.slots.rows
         live = _live_slots(state)

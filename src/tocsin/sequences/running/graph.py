@@ -125,11 +125,11 @@ class GraphWriter:
         """Return the place of a level for each row; new places are filled, and appended to `made`."""
         programs = programs_of(level.edge, level.target, direct=False)
         statics = (level.enters, level.guards, level.rebinds)
-        digest = digests.combined(
+        digest = digests.combine(
             [
-                digests.plain(level.form.digest),
+                digests.digest_of(level.form.digest),
                 *(
-                    digests.plain(0) if one is None else digests.digest_of_normal(one, columns)
+                    digests.digest_of(0) if one is None else digests.digest_of_normal(one, columns)
                     for one in statics
                 ),
                 *(digests.digest_of_value(one, columns) for program in programs for one in program.constants),
@@ -158,12 +158,14 @@ class GraphWriter:
         return entries
 
     def _fill(
-        self, level: _Level, form: Form, new: IdArray, rows: IdArray, given: Mapping[str, Column]
+        self, level: _Level, form: Form, new: IdArray, rows: IdArray, template_columns: Mapping[str, Column]
     ) -> None:
         """Fill new places with their constants, filters and edges."""
         places, direct = self.state.places, form is level.direct
-        columns = {name: column[rows] for name, column in given.items()}
-        values = constant_rows(programs_of(level.edge, level.target, direct=direct), given, rows, self._codec)
+        columns = {name: column[rows] for name, column in template_columns.items()}
+        values = constant_rows(
+            programs_of(level.edge, level.target, direct=direct), template_columns, rows, self._codec
+        )
         if values.shape[1]:
             self._codec.pin(values)
             constants = blocks.with_room(self.state.program.constants, 2 * values.shape[0] * values.shape[1])
@@ -277,6 +279,7 @@ class GraphWriter:
         self._release_streams(started)
 
     def _free_filters(self, filters: IdArray) -> None:
+        """Count one use of these filters less, and remove those that nothing uses any more."""
         graph = self.state.graph
         of_stream = (graph.filters.keys[filters, 1:] == 0).all(axis=1)  # they have no digest
         np.subtract.at(graph.filter_uses, filters[~of_stream], 1)

@@ -68,7 +68,7 @@ class HolderTable:
             self._slots.give(entry)
 
     def publishers(self, state: State, output: int) -> Iterator[Holder]:
-        """Return the holders that publish an output, each as often as its subscriptions do."""
+        """Yield the holders that publish an output, each as often as its subscriptions do."""
         end, birth = state.outputs.rows[output, [OutputColumn.END, OutputColumn.BIRTH]].tolist()
         if not state.places.rows[end, PlaceColumn.FEEDS]:
             return

@@ -49,6 +49,7 @@ class Inspector:
         return found[::-1]
 
     def _node(self, place: int, node: Node, samples: int) -> NodeState:
+        """Return the state of the node at an automaton's place, with up to `samples` of its instances."""
         state = self._state
         rows = state.instances.rows
         touched = state.instances.touched[: state.counters[StateCounter.TOUCHED]]
@@ -73,6 +74,7 @@ class Inspector:
         )
 
     def _instance(self, instance: int, node: Node) -> Instance:
+        """Return an instance with its bound values and the events that are still stored."""
         row = self._state.instances.rows[instance].tolist()
         base = row[InstanceColumn.BASE]
         slots = self._state.arena.slots.rows[base : base + len(node.slots)]

@@ -184,6 +184,7 @@ class AutomatonMatcher:
         return name
 
     def _release_inner(self, names: list[str]) -> None:
+        """Count one use of these nested sequences less, and remove those that nothing uses any more."""
         for name in names:
             self._holders.inner_uses[name] -= 1
             if self._holders.inner_uses[name] == 0:
@@ -278,6 +279,7 @@ class AutomatonMatcher:
         return np.array(known, dtype=np.int32)
 
     def _matches(self, published: list[tuple[int, Event]]) -> SequenceMatches:
+        """Return the matches of the outputs that this batch has made, sorted by event and subscription."""
         state = self._graph.state
         count = int(state.counters[StateCounter.OUTPUTS])
         if not count:

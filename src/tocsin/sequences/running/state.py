@@ -120,7 +120,7 @@ class OutputColumn(IntEnum):
 
 
 class StateCounter(IntEnum):
-    """The places of `State.counters`."""
+    """Positions in `State.counters`."""
 
     EPOCH = 0  # the end of the event at hand
     LIVE = 1  # instances
@@ -140,7 +140,7 @@ class StateCounter(IntEnum):
 
 
 class Need(IntEnum):
-    """The places of `State.needs`: the arrays that a kernel can run out of."""
+    """Positions in `State.needs`: the arrays that a kernel can run out of."""
 
     AFFECTED = 0
     EXPIRED = 1

@@ -97,6 +97,7 @@ class ValueCodec:
         return self._new_string(text) if code is None else code
 
     def _new_string(self, text: str) -> int:
+        """Store a string's bytes, and return its code."""
         raw = text.encode()
         code = self.strings.code(text)
         texts = grown(self._texts, ("offsets", "lengths"), code + 1)
@@ -115,6 +116,7 @@ class ValueCodec:
         return Tag.BIG, self._new_integer(value) if code is None else code
 
     def _new_integer(self, value: int) -> int:
+        """Store an integer beyond 64 bits with its neighbouring doubles, and return its code."""
         code = self.integers.code(value)
         bigs = self._bigs = grown(self._bigs, Bigs._fields, code + 1)
         low, high = neighbours(value)
@@ -135,17 +137,17 @@ class ValueCodec:
 
     def pin(self, values: Int64s) -> None:
         """Keep the strings and large integers of these rows of tags and integers until they are unpinned."""
-        for pins, code in self._pinned(values):
+        for pins, code in self._pins_of(values):
             pins[code] += 1
 
     def unpin(self, values: Int64s) -> None:
         """Undo `pin` of the same rows."""
-        for pins, code in self._pinned(values):
+        for pins, code in self._pins_of(values):
             pins[code] -= 1
             if not pins[code]:
                 del pins[code]
 
-    def _pinned(self, values: Int64s) -> Iterator[tuple[Counter[int], int]]:
+    def _pins_of(self, values: Int64s) -> Iterator[tuple[Counter[int], int]]:
         rows = values.reshape(-1, 2)
         for tag, pins in ((Tag.STRING, self._string_pins), (Tag.BIG, self._integer_pins)):
             for code in rows[rows[:, 0] == tag, 1].tolist():

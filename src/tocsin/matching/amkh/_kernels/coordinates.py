@@ -211,6 +211,7 @@ def _values(expressions: Expressions, list_: int) -> int:
 def _is_hashed(
     index: Index, expressions: Expressions, field: int, at: int, state: State, points: int
 ) -> bool:
+    """Tell whether the clause at `at` of the draft may be hashed without making too many points."""
     row = state.scratch.draft[at]
     if index.hashing[field] == _EVERYTHING:
         return points * _values(expressions, row[Draft.LIST]) <= arrays.MOST_POINTS

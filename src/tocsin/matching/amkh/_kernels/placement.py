@@ -183,6 +183,7 @@ def withdraw(state: State, index: Index, numbers: Keys) -> None:
 
 @helper
 def _drop_point(index: Index, point: int) -> None:
+    """Remove a point from its bucket, and release its clauses, its coordinates and its schema."""
     table.drop_member(index, point)
     row = index.points[point]
     schema = np.int64(row[Point.SCHEMA])

@@ -67,32 +67,32 @@ def _holds(state: State, row: int, op: int, field: int, pair: int) -> bool:
     constant = state.leaves.rows[row, 0]
     if op == Op.IN:
         return _is_member(state, constant, np.int64(-1), pair)
-    told = _compared(state, op, field, constant, pair)
+    relation = _compared(state, op, field, constant, pair)
     if op == Op.NE:  # one of the pairs for the tests that a string passes is always present
-        return told != 0 and told & _EQUAL == 0
+        return relation != 0 and relation & _EQUAL == 0
     if op <= Op.GE:
-        return (_WANTED >> (3 * op)) & told != 0
-    if told == 0:
+        return (_WANTED >> (3 * op)) & relation != 0
+    if relation == 0:
         return False
     if op == Op.NOT_IN:
         return not _is_member(state, constant, field, pair)
     above = _compared(state, op, field, state.leaves.rows[row + np.uint64(1), 0], pair)
-    is_within = told & _LESS == 0 and above & _GREATER == 0
+    is_within = relation & _LESS == 0 and above & _GREATER == 0
     return is_within == (op == Op.BETWEEN)
 
 
 @helper
 def _compared(state: State, op: int, field: int, constant: int, pair: int) -> int:
     """Return the bits of how the values of a field compare with a constant; 0 if there is no value."""
-    pairs, told = state.pairs, np.int64(0)
+    pairs, relation = state.pairs, np.int64(0)
     while pair >= 0:
         row = np.uint64(pair)
         if pairs[row, Pair.FIELD] == field:
             same = pairs[row, Pair.KEY] if op <= Op.NE else pairs[row, Pair.POINT]
             order = np.int64(_LESS) if pairs[row, Pair.LOW] < constant else np.int64(_GREATER)
-            told |= np.int64(_EQUAL) if same == constant else order
+            relation |= np.int64(_EQUAL) if same == constant else order
         pair = pairs[row, Pair.NEXT]
-    return told
+    return relation
 
 
 @helper

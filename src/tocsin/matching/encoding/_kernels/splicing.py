@@ -17,11 +17,11 @@ _FURTHER: Final = int(Field.TEXT) - int(Field.STRING)
 
 @kernel
 def splice(
-    old: EncodedEvents, places: Int64s, which: Int64s, passed: PassedTests, ordered: bool, new: EncodedEvents
+    old: EncodedEvents, strings: Int64s, which: Int64s, passed: PassedTests, ordered: bool, new: EncodedEvents
 ) -> None:
-    """Write the pairs of `old` into `new`, and behind each of `places` the tests that its string passes.
+    """Write the pairs of `old` into `new`, and behind each of the pairs `strings` the tests that its string passes.
 
-    `which` names the string at each place; places ascend. `ordered` is False where lows and highs are the keys' array.
+    `strings` are positions in `old`, ascending, and `which` names the string at each. `ordered` is False where lows and highs are the keys' array.
     """
     done, count = np.int64(0), np.int64(0)
     new.offsets[0] = 0
@@ -31,7 +31,7 @@ def splice(
             if ordered:
                 new.lows[count], new.highs[count] = old.lows[j], old.highs[j]
             count += 1
-            if done == places.shape[0] or places[done] != j:
+            if done == strings.shape[0] or strings[done] != j:
                 continue
             for k in range(passed.offsets[which[done]], passed.offsets[which[done] + 1]):
                 new.fields[count], new.keys[count] = old.fields[j] + _FURTHER, passed.codes[k]

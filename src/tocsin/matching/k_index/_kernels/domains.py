@@ -39,6 +39,7 @@ def survey(fields: Fields, widest: int, batch: Expressions, grown: Int64s) -> in
 
 @helper
 def _survey_constant(fields: Fields, widest: int, field: int, key: int, grown: Int64s, count: int) -> int:
+    """Extend the wanted range of a field to a constant, add a newly extended field to `grown`, return the length."""
     if field % FIELDS != Field.NUMBER or fields.flags[field] != 0:
         return count
     if not is_whole(key):
@@ -66,7 +67,7 @@ def _survey_constant(fields: Fields, widest: int, field: int, key: int, grown: I
 def draft_growth(directory: Directory, draft: Draft, changed: Int64s, start: int, share: int) -> int:
     """Draft the entries that growing domains add, from `start` on; return the number of fields done, as many as fit.
 
-    Each grows by `share` values at most at either end, towards what is wanted, and is to be set so once that is placed.
+    Each grows by `share` values at most at either end, towards the wanted range, which is set once they are placed.
     """
     for i in range(start, changed.shape[0]):
         if directory.fields.range_list[changed[i]] >= 0 and not _draft_field(

@@ -102,6 +102,7 @@ def _has_room(directory: Directory, slot: int) -> bool:
 
 @helper
 def _place_entry(directory: Directory, draft: Draft, e: int) -> None:
+    """Insert one drafted entry into the list of its key and size; make key and list if they are new."""
     row, posted = draft.rows[e], directory.posted
     entry = hash_index.find(directory.keys, row[Entry.SLOT], row[Entry.LOW], row[Entry.HIGH])
     if entry < 0:
@@ -127,6 +128,7 @@ def withdraw_drafted(directory: Directory, draft: Draft) -> None:
 
 @helper
 def _withdraw_entry(directory: Directory, row: Int64s) -> None:
+    """Remove one entry from the list of its key and size, and the list if it becomes empty."""
     headers = directory.posted.headers.rows
     entry = hash_index.find(directory.keys, row[Entry.SLOT], row[Entry.LOW], row[Entry.HIGH])
     if entry < 0:

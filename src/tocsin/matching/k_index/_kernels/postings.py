@@ -209,6 +209,7 @@ def _find_block(posted: Posted, row: int, word: int) -> tuple[int, int, int, int
 
 @helper
 def _add_to_long(posted: Posted, row: int, word: int) -> bool:
+    """Insert an entry into a list of several blocks, and tell whether it was new."""
     headers, shelves, words = posted.headers.rows, posted.shelves.rows, posted.entries.words
     at_shelf, first, count, at = _find_block(posted, row, word)
     if at < first + count and words[at] == word:
@@ -256,6 +257,7 @@ def _divide(posted: Posted, row: int, at_shelf: int, at_end: bool) -> int:
 
 @helper
 def _remove_from_long(posted: Posted, row: int, word: int) -> bool:
+    """Remove an entry from a list of several blocks, and tell whether it was there."""
     headers, shelves, words = posted.headers.rows, posted.shelves.rows, posted.entries.words
     at_shelf, first, count, at = _find_block(posted, row, word)
     if at == first + count or words[at] != word:

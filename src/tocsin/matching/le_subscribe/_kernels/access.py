@@ -354,6 +354,7 @@ def detach(state: State, number: int) -> None:
 
 @helper
 def _drop_cluster(state: State, entry: int, cluster: int) -> None:
+    """Unlink an empty cluster from the chain of its access predicate, and free it."""
     following = state.clusters.rows[cluster, ListRow.NEXT]
     if state.access.entries.keys[entry, arrays.CLUSTER] == cluster:
         state.access.entries.keys[entry, arrays.CLUSTER] = following

@@ -148,7 +148,7 @@ def _nth_cluster(state: State, entry: int, which: int) -> int:
 
 @helper
 def _nth(state: State, cluster: int, place: int) -> int:
-    """Return the conjunction at a place of a cluster, counted from its oldest."""
+    """Return the conjunction at a position of a cluster, counted from its oldest."""
     clusters = state.clusters
     chunk = np.int64(clusters.rows[cluster, ListRow.HEAD])
     begin = np.int64(clusters.rows[cluster, ListRow.TOTAL] - clusters.rows[cluster, ListRow.FILL])

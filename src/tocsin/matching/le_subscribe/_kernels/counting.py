@@ -53,6 +53,7 @@ def count_in(
 
 @helper
 def _has_room(state: State, counters: Counters, size: int) -> bool:
+    """Tell whether a conjunction of `size` predicates fits into the arrays."""
     top = counters.holders.counters
     return (
         counters.chunk.shape[0] >= state.clusters.words.shape[0]
@@ -218,6 +219,7 @@ def _count_list(state: State, counters: Counters, number: int, touched: int) -> 
 
 @helper
 def _settle_number(state: State, number: int, count: int, found: Int64s) -> int:
+    """Check the predicates that were not counted, write the match if all hold, and return the new count."""
     chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     columns = max(
         np.int64(state.clusters.rows[state.clusters.chunks[chunk, Chunk.OWNER], ListRow.WIDTH]) - SLOTS,

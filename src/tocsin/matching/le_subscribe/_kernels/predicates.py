@@ -52,6 +52,7 @@ def register_predicates(
 
 @helper
 def _fits(state: State, tag: int) -> bool:
+    """Tell whether one more predicate with this tag fits into the arrays."""
     op, field = tag >> FIELD_BITS, tag & FIELD_MASK
     if state.predicates.entries.counters[1] + 1 >= state.predicates.uses.shape[0]:
         return False
@@ -128,6 +129,7 @@ def _rest_all(state: State, run: int, rest: int) -> None:
 
 @helper
 def _post_one(posted: Int32s, postings: Postings, slot: int, field: int, key: int) -> None:
+    """Prepend a predicate's slot to the postings of a value."""
     entry = hash_index.find(postings.entries, field, key, 0)
     if entry < 0:
         entry = hash_index.insert(postings.entries, field, key, 0)
@@ -141,6 +143,7 @@ def _post_one(posted: Int32s, postings: Postings, slot: int, field: int, key: in
 
 @helper
 def _unpost_one(posted: Int32s, postings: Postings, slot: int, field: int, key: int) -> None:
+    """Remove a predicate's slot from the postings of a value."""
     entry = hash_index.find(postings.entries, field, key, 0)
     before, node = np.int64(-1), np.int64(postings.first[entry])
     while postings.slot[node] != slot:
@@ -291,6 +294,7 @@ def _mark_runs(state: State, field: int, low: int, high: int) -> None:
 
 @helper
 def _mark_below(state: State, run: int, limit: int) -> None:
+    """Mark the predicates of a sorted run whose constants are below `limit` as true."""
     runs, vector = state.runs, state.predicates.marks
     for at in range(runs.leaves[run]):
         leaf = np.int64(runs.words[runs.shelf[run] + at])
@@ -302,6 +306,7 @@ def _mark_below(state: State, run: int, limit: int) -> None:
 
 @helper
 def _mark_from(state: State, run: int, limit: int) -> None:
+    """Mark the predicates of a sorted run whose constants are `limit` or more as true."""
     runs, vector = state.runs, state.predicates.marks
     for at in range(runs.leaves[run] - 1, -1, -1):
         leaf = np.int64(runs.words[runs.shelf[run] + at])

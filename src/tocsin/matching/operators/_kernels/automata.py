@@ -125,6 +125,7 @@ def merge(one: Constants, other: Constants, into: Constants) -> int:
 
 @helper
 def _comes_first(one: Constants, i: int, other: Constants, j: int) -> bool:
+    """Tell whether constant `i` of `one` sorts before constant `j` of `other`: by attribute, then by bytes."""
     if one.attributes[i] != other.attributes[j]:
         return one.attributes[i] < other.attributes[j]
     a, b = one.texts.offsets[i], other.texts.offsets[j]
@@ -137,6 +138,7 @@ def _comes_first(one: Constants, i: int, other: Constants, j: int) -> bool:
 
 @helper
 def _copy(source: Constants, i: int, into: Constants, count: int, used: int) -> tuple[int, int]:
+    """Append a constant to `into` unless it is removed; return the new number of constants and of bytes."""
     if source.codes[i] < 0:
         return count, used
     into.attributes[count], into.codes[count] = source.attributes[i], source.codes[i]

@@ -141,6 +141,7 @@ def refute_all(state: State, row: int, pivot: int, field: int, key: int) -> None
 
 @helper
 def _refute(state: State, pivot: int, target: int) -> None:
+    """Add one unit to the counter of a gate or a conjunction, so that this event cannot bring it to zero."""
     epoch = state.tops[Top.EPOCH]
     if target >= arrays.GATE:
         gate = state.gates[target - arrays.GATE]

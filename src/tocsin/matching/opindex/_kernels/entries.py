@@ -124,6 +124,7 @@ def _emit(state: State, kind: int, field: int, key: int, target: int) -> None:
 
 @helper
 def _emit_predicate(state: State, batch: Expressions, q: int, target: int) -> None:
+    """Append the index entries of one predicate; a residual predicate has none."""
     op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & FIELD_MASK
     low, high = batch.lows[q], batch.highs[q]
     if op in (Op.EQ, Op.PRESENT):

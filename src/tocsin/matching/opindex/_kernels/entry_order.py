@@ -52,6 +52,7 @@ def sort(rows: Int64s, count: int) -> None:
 
 @helper
 def _sift(rows: Int64s, root: int, size: int) -> None:
+    """Restore the heap below `root`."""
     key, word = rows[root, 0], rows[root, 1]
     field, target = (word >> 32) & FIELD, word & TARGET
     while 2 * root + 1 < size:

@@ -150,6 +150,7 @@ def _encode_pairs(state: State, events: EncodedEvents, event: int) -> int:
 
 @helper
 def _add_pair(state: State, at: int, field: int, key: int, low: int, high: int) -> int:
+    """Store one pair of the event with its signature bits, and return the next position."""
     pairs = state.pairs
     pairs.field[at] = field
     pairs.key[at] = key
@@ -251,6 +252,7 @@ def _pass(
 
 @helper
 def _search_hits(state: State, hits: int, count: int, found: Int64s) -> int:
+    """Search the segments that the signatures admit, and return the new number of matches."""
     pairs, segments = state.pairs, state.segments
     for i in range(hits):
         first = 2 * max(np.int64(segments[pairs.row[i], Segment.OFFSET]), np.int64(0))

@@ -109,6 +109,7 @@ def _at_rest(units: int) -> int:
 
 @helper
 def _new_pivot(state: State, field: int) -> int:
+    """Make an empty pivot for a field, and return its number."""
     pivot = state.tops[Top.PIVOTS]
     state.tops[Top.PIVOTS] += 1
     state.fields.pivot[field] = pivot

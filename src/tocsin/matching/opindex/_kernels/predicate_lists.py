@@ -270,6 +270,7 @@ def _sign(state: State, row: int, kind: int) -> None:
 
 @helper
 def _drop_list(state: State, pivot: int, kind: int) -> None:
+    """Free a predicate list and the blocks of its dead entries."""
     log, first = state.lists[pivot, kind] & LOG, state.lists[pivot, kind] >> LOG_BITS
     for row in range(first, first + (np.int64(1) << log)):
         if state.segments[row, Segment.OFFSET] >= 0:  # its entries are all dead

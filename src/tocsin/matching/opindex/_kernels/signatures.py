@@ -61,6 +61,7 @@ def field_bits(field: int) -> int:
 
 @wrapping_helper
 def _three_bits(mixed: int) -> int:
+    """Return a word with up to three bits set, chosen by a hash."""
     # One bit each, as in the paper, lets an eighth of all pairs pass where eight predicates share a signature; three
     # bits let a thirtieth pass, and one pair in two hundred where four predicates share it.
     spread = mixed * np.uint64(0xD6E8FEB86659FD93)
