@@ -241,10 +241,10 @@ def test_an_explanation_of_a_join_finds_its_pairs_by_the_key(engine: Engine) -> 
     engine.subscribe("select count(*) from table stock s join table order o on s.symbol = o.of", id="both")
     why = engine.explain("both", {"id": count, "of": "7"}, stream="order")
     assert isinstance(why, ViewExplanation)
-    assert (why.answer, why.then) == (count, count + 1)
+    assert (why.answer, why.new_answer) == (count, count + 1)
     gone = engine.explain("both", {"id": 7, "$delete": True}, stream="order")
     assert isinstance(gone, ViewExplanation)
-    assert gone.then == count - 1
+    assert gone.new_answer == count - 1
 
 
 def test_apply_returns_the_answers_of_new_views(engine: Engine) -> None:
@@ -262,7 +262,7 @@ def test_an_explanation_shows_the_change_that_an_event_would_make(engine: Engine
     engine.publish({"symbol": "A", "risk": 30, "per": 8}, stream="stock", time=5)
     why = engine.explain("best", {"symbol": "A", "risk": 70, "per": 8}, stream="stock", time=6)
     assert isinstance(why, ViewExplanation)
-    assert (why.matched, why.answer, why.then) == (True, 8, None)
+    assert (why.matched, why.answer, why.new_answer) == (True, 8, None)
     assert (why.before is not None and why.before.truth, why.reason.truth) == (True, False)
     late = engine.explain("best", {"symbol": "A", "risk": 30, "per": 1}, stream="stock", time=4)
     assert (late.matched, late.outside) == (

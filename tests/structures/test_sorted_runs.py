@@ -15,7 +15,7 @@ from tocsin.structures.sorted_runs import (
     leaf_for,
     new_run,
     new_sorted_runs,
-    place_in,
+    position_in,
     with_room,
 )
 
@@ -132,7 +132,7 @@ def test_a_search_finds_how_many_keys_lie_below(
             at = int(leaf_for(both.runs, run, key))
             assert at == bisect_right(firsts, key)
             before = sum(int(both.runs.count[leaf]) for leaf in leaves[:at])
-            assert before + place_in(both.runs, leaves[at], key) == bisect_left(inside, key)
+            assert before + position_in(both.runs, leaves[at], key) == bisect_left(inside, key)
 
 
 def test_a_full_leaf_is_split_into_two_halves() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.structures.tallies import COUNT, Window, add_numbers, placed, rounded, window_of
+from tocsin.structures.tallies import COUNT, Window, add_numbers, rounded, widen_tallies, window_of
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=64)
 AWKWARD = st.sampled_from(
@@ -70,7 +70,7 @@ def test_the_sum_is_the_nearest_float(numbers: list[float]) -> None:
 def test_a_wider_window_holds_the_same_sums_and_more(numbers: list[float], more: list[float]) -> None:
     narrow = window_of(np.array(numbers, dtype=float))
     wide = narrow.union(window_of(np.array(more, dtype=float)))
-    rows = placed(tallied(numbers, narrow), narrow, wide)
+    rows = widen_tallies(tallied(numbers, narrow), narrow, wide)
     assert sums_of(rows, wide) == [exact(numbers)]
     places = np.zeros(len(more), dtype=np.int64)
     add_numbers(rows, places, wide.bottom, np.array(more, dtype=float), 1)

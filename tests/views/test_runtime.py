@@ -166,9 +166,9 @@ def test_an_explanation_has_the_answer_after_the_event() -> None:
     process(runtime, [row(1, k=1, x=5)])
     asked = Subscription("v", view_of("select max(x) from table t where x < 9"))
     why = runtime.explain(0, asked, row(2, k=2, x=7))
-    assert (why.matched, why.answer, why.then, why.reason.truth, why.before) == (True, 5, 7, True, None)
+    assert (why.matched, why.answer, why.new_answer, why.reason.truth, why.before) == (True, 5, 7, True, None)
     assert runtime.explain(0, asked, row(0, k=1, x=7)).outside
-    assert runtime.explain(0, asked, Event("e", {}, "other")).then == 5
+    assert runtime.explain(0, asked, Event("e", {}, "other")).new_answer == 5
 
 
 def test_an_interrupted_change_is_followed_from_the_record_of_additions(

@@ -191,7 +191,7 @@ def test_rows_by_the_column_are_the_same_as_one_by_one() -> None:
             assert batch.rows[place] == plain
             if upsert(by_row, plain, int(ends[place])) is not None:
                 places.append(place)
-        assert changed.places.tolist() == places
+        assert changed.positions.tolist() == places
         assert by_column.late == by_row.late
         assert rows_of(by_column) == rows_of(by_row)
 

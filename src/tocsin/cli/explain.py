@@ -131,7 +131,7 @@ def _explain_view(engine: Engine, source: EventFile, log: FaultLog) -> None:
     why = engine.explain(_ID, last)
     assert isinstance(why, ViewExplanation)  # noqa: S101 - the subscription is a view
     console = Console(highlight=False)
-    console.print(escape(why.followed), soft_wrap=True)
+    console.print(escape(why.maintenance), soft_wrap=True)
     answer = shortened(answer_text(why.answer), 500)
     console.print(f"after {counted(engine.stats().published, 'event')}: {escape(answer)}", soft_wrap=True)
     if why.before is not None:
@@ -143,7 +143,7 @@ def _explain_view(engine: Engine, source: EventFile, log: FaultLog) -> None:
     for outside in why.outside:
         console.print(f"[red]✗[/] {escape(outside)}")
     if why.matched:
-        new = shortened(answer_text(why.then), 500)
+        new = shortened(answer_text(why.new_answer), 500)
         console.print(f"[green]it changes the answer to[/] {escape(new)}", soft_wrap=True)
     else:
         console.print("[red]it does not change the answer[/]")

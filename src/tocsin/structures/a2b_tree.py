@@ -81,7 +81,7 @@ def start_left(tree: A2BTree, path: Int64s, exact: bool) -> None:
     """Let `left` begin at the x that was sought: `precede` then finds lesser ones."""
     b_trees.copy_path(path, _top(tree), tree.left)
     if not exact:
-        tree.left[0, PathStep.PLACE] += 1
+        tree.left[0, PathStep.POSITION] += 1
 
 
 @helper
@@ -110,19 +110,19 @@ def _top(tree: A2BTree) -> int:
 @helper
 def x_at(tree: A2BTree, path: Int64s) -> float:
     """Return the x that a path leads to."""
-    return tree.upper.keys[path[0, PathStep.NODE], path[0, PathStep.PLACE]]
+    return tree.upper.keys[path[0, PathStep.NODE], path[0, PathStep.POSITION]]
 
 
 @helper
 def least_at(tree: A2BTree, path: Int64s) -> float:
     """Return the least y of the x that a path leads to."""
-    return tree.upper.lows[path[0, PathStep.NODE], path[0, PathStep.PLACE]]
+    return tree.upper.lows[path[0, PathStep.NODE], path[0, PathStep.POSITION]]
 
 
 @helper
 def holds(tree: A2BTree, path: Int64s, y: float) -> bool:
     """Tell whether the x that a path leads to has this y."""
-    tier = np.int64(tree.upper.links[path[0, PathStep.NODE], path[0, PathStep.PLACE]])
+    tier = np.int64(tree.upper.links[path[0, PathStep.NODE], path[0, PathStep.POSITION]])
     if tier == _LONE or least_at(tree, path) == y:
         return least_at(tree, path) == y
     return b_trees.seek(tree.lower, tier, y, tree.below)
@@ -134,7 +134,7 @@ def least_without(tree: A2BTree, path: Int64s, y: float) -> float:
     least = least_at(tree, path)
     if least < y:
         return least
-    tier = np.int64(tree.upper.links[path[0, PathStep.NODE], path[0, PathStep.PLACE]])
+    tier = np.int64(tree.upper.links[path[0, PathStep.NODE], path[0, PathStep.POSITION]])
     if tier == _LONE:
         return np.inf
     leaf = _first_leaf(tree.lower, tier)
@@ -147,8 +147,8 @@ def least_without(tree: A2BTree, path: Int64s, y: float) -> float:
 @helper
 def least_strictly_between(tree: A2BTree, low: Int64s, high: Int64s, exact: bool) -> float:
     """Return the least y of all x between two paths; `exact` tells whether the higher x was found."""
-    last = high[0, PathStep.PLACE] - 1 if exact else high[0, PathStep.PLACE]
-    return b_trees.least_between(tree.upper, low, low[0, PathStep.PLACE] + 1, high, last)
+    last = high[0, PathStep.POSITION] - 1 if exact else high[0, PathStep.POSITION]
+    return b_trees.least_between(tree.upper, low, low[0, PathStep.POSITION] + 1, high, last)
 
 
 @helper
@@ -157,18 +157,18 @@ def add(tree: A2BTree, x: float, y: float) -> None:
     upper, lower, counters, here, below, _, _, _ = tree
     counters[_Counter.POINTS] += 1
     is_new = not seek(tree, x, here)
-    leaf, place, tier = here[0, PathStep.NODE], here[0, PathStep.PLACE], np.int64(_LONE)
+    leaf, position, tier = here[0, PathStep.NODE], here[0, PathStep.POSITION], np.int64(_LONE)
     if not is_new:
-        tier = np.int64(upper.links[leaf, place])
+        tier = np.int64(upper.links[leaf, position])
         if tier == _LONE:
             tier = np.int64(b_trees.new_node(lower, 0))
-            b_trees.put(lower, tier, 0, upper.lows[leaf, place], 0.0, 1)
+            b_trees.put(lower, tier, 0, upper.lows[leaf, position], 0.0, 1)
             lower.heads[tier, NodeHead.COUNT] = 1
-            upper.links[leaf, place] = tier
+            upper.links[leaf, position] = tier
         is_repeated = b_trees.seek(lower, tier, y, below)
-        _set_least(tree, min(upper.lows[leaf, place], y))
+        _set_least(tree, min(upper.lows[leaf, position], y))
         if is_repeated:
-            lower.links[below[0, PathStep.NODE], below[0, PathStep.PLACE]] += 1
+            lower.links[below[0, PathStep.NODE], below[0, PathStep.POSITION]] += 1
             return
     # One call for both tiers: `insert` is inlined into every kernel that adds, and is large.
     root = b_trees.insert(
@@ -182,7 +182,7 @@ def add(tree: A2BTree, x: float, y: float) -> None:
     if is_new:
         counters[_Counter.ROOT] = root
     else:
-        upper.links[leaf, place] = root
+        upper.links[leaf, position] = root
 
 
 @helper
@@ -192,13 +192,13 @@ def take(tree: A2BTree, x: float, y: float) -> bool:
     if not seek(tree, x, here) or not holds(tree, here, y):
         return False
     counters[_Counter.POINTS] -= 1
-    leaf, place = here[0, PathStep.NODE], here[0, PathStep.PLACE]
-    tier = np.int64(upper.links[leaf, place])
+    leaf, position = here[0, PathStep.NODE], here[0, PathStep.POSITION]
+    tier = np.int64(upper.links[leaf, position])
     is_lone, is_last = tier == _LONE, True
     if not is_lone:
         b_trees.seek(lower, tier, y, below)
-        lower.links[below[0, PathStep.NODE], below[0, PathStep.PLACE]] -= 1
-        is_last = lower.links[below[0, PathStep.NODE], below[0, PathStep.PLACE]] == 0
+        lower.links[below[0, PathStep.NODE], below[0, PathStep.POSITION]] -= 1
+        is_last = lower.links[below[0, PathStep.NODE], below[0, PathStep.POSITION]] == 0
     if is_last:
         root = b_trees.delete(
             upper if is_lone else lower,
@@ -213,7 +213,7 @@ def take(tree: A2BTree, x: float, y: float) -> bool:
     if lower.heads[first, NodeHead.COUNT] == 1 and lower.links[first, 0] == 1:
         b_trees.free_node(lower, tier)
         tier = np.int64(_LONE)
-    upper.links[leaf, place] = tier
+    upper.links[leaf, position] = tier
     _set_least(tree, lower.keys[first, 0])
     return True
 
@@ -221,7 +221,7 @@ def take(tree: A2BTree, x: float, y: float) -> bool:
 @helper
 def replace(tree: A2BTree, y: float) -> bool:
     """Set the y of the x that `here` leads to, if it has only one; tell whether it has."""
-    if tree.upper.links[tree.here[0, PathStep.NODE], tree.here[0, PathStep.PLACE]] != _LONE:
+    if tree.upper.links[tree.here[0, PathStep.NODE], tree.here[0, PathStep.POSITION]] != _LONE:
         return False
     _set_least(tree, y)
     return True
@@ -231,8 +231,8 @@ def replace(tree: A2BTree, y: float) -> bool:
 def _set_least(tree: A2BTree, y: float) -> None:
     """Set the least y of the x that `here` leads to."""
     upper, here = tree.upper, tree.here
-    if upper.lows[here[0, PathStep.NODE], here[0, PathStep.PLACE]] != y:
-        upper.lows[here[0, PathStep.NODE], here[0, PathStep.PLACE]] = y
+    if upper.lows[here[0, PathStep.NODE], here[0, PathStep.POSITION]] != y:
+        upper.lows[here[0, PathStep.NODE], here[0, PathStep.POSITION]] = y
         b_trees.settle(upper, _top(tree), here)
 
 
@@ -260,7 +260,7 @@ def least_in_ranges(tree: A2BTree, lows: Float64s, highs: Float64s, least: Float
     for i in range(lows.shape[0]):
         exact = seek(tree, lows[i], tree.left)
         seek(tree, highs[i], tree.right)
-        first = tree.left[0, PathStep.PLACE] if exact else tree.left[0, PathStep.PLACE] + 1
+        first = tree.left[0, PathStep.POSITION] if exact else tree.left[0, PathStep.POSITION] + 1
         least[i] = b_trees.least_between(
-            tree.upper, tree.left, first, tree.right, tree.right[0, PathStep.PLACE]
+            tree.upper, tree.left, first, tree.right, tree.right[0, PathStep.POSITION]
         )

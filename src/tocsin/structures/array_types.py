@@ -28,14 +28,14 @@ _DTYPES: Final = {
 Columns = TypeVar("Columns", bound=tuple[Any, ...])
 
 
-def zeros(kind: type[Columns], length: int, **given: Any) -> Columns:
+def zeros(kind: type[Columns], length: int, **fields: Any) -> Columns:
     """Return a named tuple of columns of one length, all zero, of the types that its fields are annotated with.
 
-    A field that is given as an integer is a column with so many elements in each row; any other given value is the field.
+    An integer in `fields` makes a column with so many elements in each row; any other value becomes the field itself.
     """
 
     def field(name: str, annotation: ForwardRef) -> Any:
-        value = given.get(name)
+        value = fields.get(name)
         if value is None or isinstance(value, int):
             shape = length if value is None else (length, value)
             return np.zeros(shape, dtype=_DTYPES[annotation.__forward_arg__])

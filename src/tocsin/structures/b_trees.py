@@ -32,7 +32,7 @@ class PathStep(IntEnum):
     """Columns of a path, which has one step for each level of a tree."""
 
     NODE = 0
-    PLACE = 1  # of the entry in its node
+    POSITION = 1  # of the entry in its node
 
 
 class _Counter(IntEnum):
@@ -71,7 +71,7 @@ def new_root(nodes: Nodes) -> int:
 
 
 def new_path() -> Int64s:
-    """Return room for a path, int64[LEVELS, PathStep]: by level, a node and the place of an entry in it."""
+    """Return room for a path, int64[LEVELS, PathStep]: by level, a node and the position of an entry in it."""
     return np.zeros((LEVELS, len(PathStep)), dtype=np.int64)
 
 
@@ -103,20 +103,20 @@ def free_node(nodes: Nodes, node: int) -> None:
 
 @helper
 def seek(nodes: Nodes, root: int, key: float, path: Int64s) -> bool:
-    """Write the path to the last leaf entry whose key is no greater, place -1 if there is none; tell if it is equal."""
+    """Write the path to the last leaf entry whose key is no greater, position -1 if there is none; tell if it is equal."""
     node, level = np.int64(root), np.int64(nodes.heads[root, NodeHead.LEVEL])
     while True:
         # Comparing all keys takes no branch and compiles to a few vector instructions.
-        place = np.int64(-1)
+        position = np.int64(-1)
         for i in range(nodes.heads[node, NodeHead.COUNT]):
-            place += nodes.keys[node, i] <= key
-        if level > 0 and place < 0:
-            place = np.int64(0)
+            position += nodes.keys[node, i] <= key
+        if level > 0 and position < 0:
+            position = np.int64(0)
         path[level, PathStep.NODE] = node
-        path[level, PathStep.PLACE] = place
+        path[level, PathStep.POSITION] = position
         if level == 0:
-            return place >= 0 and nodes.keys[node, place] == key
-        node = np.int64(nodes.links[node, place])
+            return position >= 0 and nodes.keys[node, position] == key
+        node = np.int64(nodes.links[node, position])
         level -= 1
 
 
@@ -125,7 +125,7 @@ def copy_path(path: Int64s, top: int, copy: Int64s) -> None:
     """Write a path over another."""
     for level in range(top + 1):
         copy[level, PathStep.NODE] = path[level, PathStep.NODE]
-        copy[level, PathStep.PLACE] = path[level, PathStep.PLACE]
+        copy[level, PathStep.POSITION] = path[level, PathStep.POSITION]
 
 
 @helper
@@ -137,30 +137,30 @@ def advance(nodes: Nodes, top: int, path: Int64s, bound: float, step: int) -> bo
     """
     level = np.int64(0)
     while True:
-        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE] + step
+        node, position = path[level, PathStep.NODE], path[level, PathStep.POSITION] + step
         count = np.int64(nodes.heads[node, NodeHead.COUNT])
-        while 0 <= place < count and nodes.lows[node, place] > bound:
-            place += step
-        if 0 <= place < count:
+        while 0 <= position < count and nodes.lows[node, position] > bound:
+            position += step
+        if 0 <= position < count:
             break
         level += 1
         if level > top:
             return False
-    path[level, PathStep.PLACE] = place
+    path[level, PathStep.POSITION] = position
     while level > 0:
-        node = np.int64(nodes.links[node, place])
+        node = np.int64(nodes.links[node, position])
         level -= 1
-        place = np.int64(0) if step > 0 else np.int64(nodes.heads[node, NodeHead.COUNT]) - 1
-        while nodes.lows[node, place] > bound:
-            place += step
+        position = np.int64(0) if step > 0 else np.int64(nodes.heads[node, NodeHead.COUNT]) - 1
+        while nodes.lows[node, position] > bound:
+            position += step
         path[level, PathStep.NODE] = node
-        path[level, PathStep.PLACE] = place
+        path[level, PathStep.POSITION] = position
     return True
 
 
 @helper
 def least_between(nodes: Nodes, path: Int64s, first: int, end: Int64s, last: int) -> float:
-    """Return the least low from the place `first` of the leaf on one path to the place `last` of that on another.
+    """Return the least low from the position `first` of the leaf on one path to the position `last` of that on another.
 
     It is infinite if there is no entry between them. The first path may not lie behind the other by a leaf.
     """
@@ -174,7 +174,7 @@ def least_between(nodes: Nodes, path: Int64s, first: int, end: Int64s, last: int
         for i in range(last + 1):
             least = min(least, nodes.lows[node, i])
         level += 1
-        first, last = path[level, PathStep.PLACE] + 1, end[level, PathStep.PLACE] - 1
+        first, last = path[level, PathStep.POSITION] + 1, end[level, PathStep.POSITION] - 1
     node = path[level, PathStep.NODE]
     for i in range(first, last + 1):
         least = min(least, nodes.lows[node, i])
@@ -186,22 +186,22 @@ def settle(nodes: Nodes, top: int, path: Int64s) -> None:
     """Set the lows above an entry of a leaf whose low has changed."""
     for level in range(1, top + 1):
         least = _least(nodes, path[level - 1, PathStep.NODE])
-        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE]
-        if nodes.lows[node, place] == least:
+        node, position = path[level, PathStep.NODE], path[level, PathStep.POSITION]
+        if nodes.lows[node, position] == least:
             return
-        nodes.lows[node, place] = least
+        nodes.lows[node, position] = least
 
 
 @helper
 def insert(nodes: Nodes, root: int, path: Int64s, key: float, low: float, link: int) -> int:
-    """Insert a key behind the place that `seek` found for it and return the root; `has_room` must hold."""
+    """Insert a key behind the position that `seek` found for it and return the root; `has_room` must hold."""
     top = np.int64(nodes.heads[root, NodeHead.LEVEL])
     has_lows = nodes.lows.shape[1] > 0
     for level in range(1, top + 1):
-        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE]
-        nodes.keys[node, place] = min(nodes.keys[node, place], key)
+        node, position = path[level, PathStep.NODE], path[level, PathStep.POSITION]
+        nodes.keys[node, position] = min(nodes.keys[node, position], key)
         if has_lows:
-            nodes.lows[node, place] = min(nodes.lows[node, place], low)
+            nodes.lows[node, position] = min(nodes.lows[node, position], low)
     level = np.int64(0)
     root = np.int64(root)
     link = np.int64(link)
@@ -212,26 +212,26 @@ def insert(nodes: Nodes, root: int, path: Int64s, key: float, low: float, link: 
             put(nodes, node, 1, key, low, link)
             nodes.heads[node, NodeHead.COUNT] = 2
             return node
-        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE] + 1
+        node, position = path[level, PathStep.NODE], path[level, PathStep.POSITION] + 1
         count = np.int64(nodes.heads[node, NodeHead.COUNT])
         if count < nodes.keys.shape[1]:
-            _shift(nodes, node, place, count, 1)
-            put(nodes, node, place, key, low, link)
+            _shift(nodes, node, position, count, 1)
+            put(nodes, node, position, key, low, link)
             nodes.heads[node, NodeHead.COUNT] = count + 1
             return root
-        other = _split(nodes, node, place)
+        other = _split(nodes, node, position)
         kept = np.int64(nodes.heads[node, NodeHead.COUNT])
         target = node
-        if place > kept:
+        if position > kept:
             target = other
-            place -= kept
+            position -= kept
         count = np.int64(nodes.heads[target, NodeHead.COUNT])
-        _shift(nodes, target, place, count, 1)
-        put(nodes, target, place, key, low, link)
+        _shift(nodes, target, position, count, 1)
+        put(nodes, target, position, key, low, link)
         nodes.heads[target, NodeHead.COUNT] = count + 1
         level += 1
         if has_lows and level <= top:
-            nodes.lows[path[level, PathStep.NODE], path[level, PathStep.PLACE]] = _least(nodes, node)
+            nodes.lows[path[level, PathStep.NODE], path[level, PathStep.POSITION]] = _least(nodes, node)
         key, low, link = nodes.keys[other, 0], _least(nodes, other), other
 
 
@@ -244,34 +244,34 @@ def delete(nodes: Nodes, root: int, path: Int64s) -> int:
     top = np.int64(nodes.heads[root, NodeHead.LEVEL])
     level = np.int64(0)
     node = path[0, PathStep.NODE]
-    _close(nodes, node, path[0, PathStep.PLACE])
+    _close(nodes, node, path[0, PathStep.POSITION])
     while level < top and nodes.heads[node, NodeHead.COUNT] < fewest:
-        parent, place = path[level + 1, PathStep.NODE], path[level + 1, PathStep.PLACE]
-        if place + 1 == nodes.heads[parent, NodeHead.COUNT]:
-            place -= 1
-        left, right = np.int64(nodes.links[parent, place]), np.int64(nodes.links[parent, place + 1])
+        parent, position = path[level + 1, PathStep.NODE], path[level + 1, PathStep.POSITION]
+        if position + 1 == nodes.heads[parent, NodeHead.COUNT]:
+            position -= 1
+        left, right = np.int64(nodes.links[parent, position]), np.int64(nodes.links[parent, position + 1])
         count, others = (
             np.int64(nodes.heads[left, NodeHead.COUNT]),
             np.int64(nodes.heads[right, NodeHead.COUNT]),
         )
         if count + others > fan_out - fan_out // 4:
             _balance(nodes, left, right)
-            nodes.keys[parent, place + 1] = nodes.keys[right, 0]
+            nodes.keys[parent, position + 1] = nodes.keys[right, 0]
             if nodes.lows.shape[1] > 0:
-                nodes.lows[parent, place] = _least(nodes, left)
-                nodes.lows[parent, place + 1] = _least(nodes, right)
+                nodes.lows[parent, position] = _least(nodes, left)
+                nodes.lows[parent, position + 1] = _least(nodes, right)
             break
         _copy(nodes, right, 0, others, left, count)
         nodes.heads[left, NodeHead.COUNT] = count + others
         free_node(nodes, right)
-        _close(nodes, parent, place + 1)
+        _close(nodes, parent, position + 1)
         if nodes.lows.shape[1] > 0:
-            nodes.lows[parent, place] = _least(nodes, left)
+            nodes.lows[parent, position] = _least(nodes, left)
         node = parent
         level += 1
     if nodes.lows.shape[1] > 0:
         for above in range(level + 1, top + 1):
-            nodes.lows[path[above, PathStep.NODE], path[above, PathStep.PLACE]] = _least(
+            nodes.lows[path[above, PathStep.NODE], path[above, PathStep.POSITION]] = _least(
                 nodes, path[above - 1, PathStep.NODE]
             )
     while nodes.heads[root, NodeHead.LEVEL] > 0 and nodes.heads[root, NodeHead.COUNT] == 1:
@@ -282,12 +282,12 @@ def delete(nodes: Nodes, root: int, path: Int64s) -> int:
 
 
 @helper
-def put(nodes: Nodes, node: int, place: int, key: float, low: float, link: int) -> None:
+def put(nodes: Nodes, node: int, position: int, key: float, low: float, link: int) -> None:
     """Write an entry; the caller updates the node's count."""
-    nodes.keys[node, place] = key
-    nodes.links[node, place] = link
+    nodes.keys[node, position] = key
+    nodes.links[node, position] = link
     if nodes.lows.shape[1] > 0:
-        nodes.lows[node, place] = low
+        nodes.lows[node, position] = low
 
 
 @helper
@@ -301,16 +301,16 @@ def _least(nodes: Nodes, node: int) -> float:
 
 
 @helper
-def _split(nodes: Nodes, node: int, place: int) -> int:
+def _split(nodes: Nodes, node: int, position: int) -> int:
     """Move a part of a full node to a new one behind it, and return that.
 
     It is half, unless the new entry comes at an end: then most entries stay, since keys probably come in order.
     """
     fan_out = np.int64(nodes.keys.shape[1])
     kept = fan_out // 2
-    if place == fan_out:
+    if position == fan_out:
         kept = fan_out - max(fan_out // 8, 1)
-    elif place == 0:
+    elif position == 0:
         kept = max(fan_out // 8, np.int64(1))
     other = new_node(nodes, nodes.heads[node, NodeHead.LEVEL])
     _copy(nodes, node, kept, fan_out, other, 0)
@@ -348,18 +348,18 @@ def _copy(nodes: Nodes, source: int, first: int, end: int, target: int, at: int)
 
 
 @helper
-def _close(nodes: Nodes, node: int, place: int) -> None:
+def _close(nodes: Nodes, node: int, position: int) -> None:
     count = np.int64(nodes.heads[node, NodeHead.COUNT])
-    _copy(nodes, node, place + 1, count, node, place)
+    _copy(nodes, node, position + 1, count, node, position)
     nodes.heads[node, NodeHead.COUNT] = count - 1
 
 
 @helper
-def _shift(nodes: Nodes, node: int, place: int, count: int, by: int) -> None:
-    """Move the entries from a place on towards the back."""
-    for i in range(count - 1, place - 1, -1):
+def _shift(nodes: Nodes, node: int, position: int, count: int, by: int) -> None:
+    """Move the entries from a position on towards the back."""
+    for i in range(count - 1, position - 1, -1):
         nodes.keys[node, i + by] = nodes.keys[node, i]
         nodes.links[node, i + by] = nodes.links[node, i]
     if nodes.lows.shape[1] > 0:
-        for i in range(count - 1, place - 1, -1):
+        for i in range(count - 1, position - 1, -1):
             nodes.lows[node, i + by] = nodes.lows[node, i]

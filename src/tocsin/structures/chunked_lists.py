@@ -102,6 +102,7 @@ def has_room(lists: ChunkedLists, width: int) -> bool:
 
 @helper
 def _family(width: int) -> int:
+    """Return the number of the family of free stretches that serves records of this width."""
     if width <= _NARROW:
         return width - 1
     family, reach = np.int64(_NARROW), np.int64(2 * _NARROW)
@@ -165,17 +166,18 @@ def append(lists: ChunkedLists, number: int) -> tuple[int, int]:
 
 @helper
 def _new_chunk(lists: ChunkedLists, number: int) -> int:
+    """Put an empty chunk at the head of a list, twice the size of the one before while the list grows; return it."""
     counters, width = lists.counters, np.int64(lists.rows[number, ListRow.WIDTH])
     size_class, capacity = np.int64(0), np.int64(_SMALLEST)
     while capacity < _largest(width) and capacity < lists.rows[number, ListRow.TOTAL]:
         capacity *= 2
         size_class += 1
-    place = _family(width) * _CLASSES + size_class
-    offset = lists.free[place]
+    free_class = _family(width) * _CLASSES + size_class
+    offset = lists.free[free_class]
     if offset >= 0:
-        lists.free[place] = np.int64(lists.words[offset]) | (np.int64(lists.words[offset + 1]) << 31)
+        lists.free[free_class] = np.int64(lists.words[offset]) | (np.int64(lists.words[offset + 1]) << 31)
         if lists.words[offset + 1] < 0:
-            lists.free[place] = -1
+            lists.free[free_class] = -1
     else:
         offset = counters[_Counter.TOP_WORD]
         counters[_Counter.TOP_WORD] += capacity * max(_stride(width), np.int64(1))
@@ -191,7 +193,7 @@ def _new_chunk(lists: ChunkedLists, number: int) -> int:
 
 @kernel
 def swap_remove(lists: ChunkedLists, chunk: int, position: int) -> None:
-    """Remove the record at a place by moving its list's last record there.
+    """Remove the record at a position by moving its list's last record there.
 
     Afterwards the moved record is at this position, if the position is still within the list; the caller corrects
     whatever points at it, and reads the removed record beforehand.
@@ -217,17 +219,18 @@ def swap_remove(lists: ChunkedLists, chunk: int, position: int) -> None:
 
 @helper
 def _free_chunk(lists: ChunkedLists, chunk: int) -> None:
+    """Free a chunk and its stretch of words, which the next chunk of this size and width reuses."""
     size_class, capacity = np.int64(0), np.int64(_SMALLEST)
     while capacity < lists.chunks[chunk, Chunk.CAPACITY]:
         capacity *= 2
         size_class += 1
-    place = (
+    free_class = (
         _family(np.int64(lists.rows[lists.chunks[chunk, Chunk.OWNER], ListRow.WIDTH])) * _CLASSES + size_class
     )
     offset = lists.chunks[chunk, Chunk.OFFSET]
-    following = lists.free[place]
+    following = lists.free[free_class]
     # A stretch has at least four words: the first two say where the next free one begins.
     lists.words[offset] = following & 0x7FFFFFFF if following >= 0 else 0
     lists.words[offset + 1] = following >> 31 if following >= 0 else -1
-    lists.free[place] = offset
+    lists.free[free_class] = offset
     free_lists.give(lists.chunks[:, Chunk.OLDER], lists.counters, _Counter.FREE_CHUNK, chunk)

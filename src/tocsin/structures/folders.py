@@ -9,9 +9,9 @@ from pathlib import Path
 
 def user_cache() -> Path:
     """Return `TOCSIN_CACHE_DIR`, or Tocsin's folder in the user's cache; it need not exist yet."""
-    given = os.environ.get("TOCSIN_CACHE_DIR")
-    if given:
-        return Path(given)
+    override = os.environ.get("TOCSIN_CACHE_DIR")
+    if override:
+        return Path(override)
     if sys.platform == "win32":
         home = Path(os.environ.get("LOCALAPPDATA", Path.home()))
     elif sys.platform == "darwin":

@@ -39,6 +39,7 @@ def grown(state: State, columns: tuple[str, ...], needed: int) -> State:
 
 
 def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """Return the array with this length: grown in place if its addresses are reserved, else copied."""
     if is_reserved(array, length):
         return grown_in_place(array, length)
     shape = (length, *array.shape[1:])

@@ -72,6 +72,7 @@ def has_room(index: HashIndex, more: int) -> bool:
 
 @wrapping_helper
 def _hashed(a: int, b: int, c: int) -> int:
+    """Return a non-negative hash of three integers: a product and a shift for each."""
     # Through int64, because NumPy refuses to turn a negative Python integer into a uint64.
     mixed = np.uint64(np.int64(a)) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(32)

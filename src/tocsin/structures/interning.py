@@ -168,6 +168,7 @@ class InterningTable(Generic[Value]):
         return list(self.values), self._uses[: len(self.values)].copy()
 
     def _new(self, value: Value) -> int:
+        """Give a new value a code, with no uses yet, and return the code."""
         code = self._slots.take()
         if code < len(self.values):
             self.values[code] = value
@@ -180,6 +181,7 @@ class InterningTable(Generic[Value]):
         return code
 
     def _forget(self, code: int) -> Value:
+        """Free a code and return the value that had it."""
         value = self.value(code)
         del self.codes[value]
         self.values[code] = None
@@ -188,6 +190,7 @@ class InterningTable(Generic[Value]):
         return value
 
     def _find_free(self) -> None:
+        """Rebuild the free list from the codes without a value."""
         is_dense = len(self.codes) == len(self.values)
         free = () if is_dense else (code for code, value in enumerate(self.values) if value is None)
         self._slots = Slots(self.top, free)

@@ -109,11 +109,12 @@ def wrapping_helper(function: Function) -> Function:
 
 
 def _compiled(function: Function, options: dict[str, Any]) -> Function:
+    """Return a function compiled with the project's options and cached by the content of its sources."""
     compiled = numba.njit(**_OPTIONS, **options)(function)
     if not numba.config.DISABLE_JIT:
-        # Where nothing can be written, each process compiles anew.
+        # Where nothing can be written, each process compiles again.
         with suppress(RuntimeError):
-            compiled._cache = _KernelCache(function)  # noqa: SLF001 - as `enable_caching` does, in a place of our own
+            compiled._cache = _KernelCache(function)  # noqa: SLF001 - as `enable_caching` does, in our own folder
     _KERNELS[f"{function.__module__}.{function.__qualname__}"] = compiled
     return cast("Function", compiled)
 
@@ -129,7 +130,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 class _KernelLocator(_CacheLocator):
-    """Places compiled code by the content of its sources."""
+    """Finds compiled code by the content of its sources."""
 
     def __init__(self, folder: Path, line: int) -> None:
         self._path = folder
@@ -137,7 +138,7 @@ class _KernelLocator(_CacheLocator):
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _KernelLocator | None:
-        """Return the place of a function's code, or None if nothing can be written there."""
+        """Return the locator of a function's code, or None if nothing can be written there."""
         folder = _folder(Path(py_file))
         return cls(folder, py_func.__code__.co_firstlineno) if _is_writable(folder) else None
 
@@ -227,13 +228,14 @@ else:
         """Ask for the cache line of an array's element, to be read soon; `index` counts elements from the first."""
 
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
+            """Emit LLVM's prefetch instruction for the address of the element."""
             view = context.make_array(signature.args[0])(context, builder, arguments[0])
             pointer = builder.gep(view.data, [arguments[1]])
             byte = ir.IntType(8).as_pointer()
             number = ir.IntType(32)
             declared = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
             function = cgutils.get_or_insert_function(builder.module, declared, "llvm.prefetch.p0")
-            # To read (0), wanted in every level of the cache (3), data rather than code (1).
+            # To read (0), keep in every level of the cache (3), data rather than code (1).
             constants = [ir.Constant(number, n) for n in (0, 3, 1)]
             builder.call(function, [builder.bitcast(pointer, byte), *constants])
 

@@ -31,19 +31,19 @@ def with_room(marks: Marks, size: int) -> Marks:
 
 
 @kernel
-def mark(marks: Marks, place: int, value: int) -> bool:
+def mark(marks: Marks, index: int, value: int) -> bool:
     """Set an untouched byte away from its resting value; return False if it was set before."""
-    if marks.value[place] != marks.rest[place]:
+    if marks.value[index] != marks.rest[index]:
         return False
-    marks.count[0] = touch(marks, place, value, marks.count[0])
+    marks.count[0] = touch(marks, index, value, marks.count[0])
     return True
 
 
 @kernel
-def touch(marks: Marks, place: int, value: int, count: int) -> int:
+def touch(marks: Marks, index: int, value: int, count: int) -> int:
     """Set a byte that is at rest, when `count` are touched already; return `count + 1`."""
-    marks.value[place] = value
-    marks.touched[count] = place
+    marks.value[index] = value
+    marks.touched[count] = index
     return count + 1
 
 
@@ -51,13 +51,13 @@ def touch(marks: Marks, place: int, value: int, count: int) -> int:
 def clear(marks: Marks) -> None:
     """Reset every touched byte to its resting value."""
     for i in range(marks.count[0]):
-        place = np.int64(marks.touched[i])
-        marks.value[place] = marks.rest[place]
+        index = np.int64(marks.touched[i])
+        marks.value[index] = marks.rest[index]
     marks.count[0] = 0
 
 
 @kernel
-def set_rest(marks: Marks, place: int, value: int) -> None:
+def set_rest(marks: Marks, index: int, value: int) -> None:
     """Change the resting value of a byte; call it while nothing is touched."""
-    marks.rest[place] = value
-    marks.value[place] = value
+    marks.rest[index] = value
+    marks.value[index] = value

@@ -15,7 +15,7 @@ from tocsin.structures.array_types import Bools, Float64s, Int64s, zeros
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel
 
-BLOCK: Final = 256  # pairs in a block; a power of two, so that a place within all blocks is one integer
+BLOCK: Final = 256  # pairs in a block; a power of two, so that one integer gives a block and an offset
 _COLUMNS: Final = ("first", "second", "low_first", "low_second", "block", "size", "stale")
 
 
@@ -53,7 +53,7 @@ def with_room(blocks: SortedBlocks, pairs: int) -> SortedBlocks:
 
 
 def of_pairs(first: Float64s, second: Float64s) -> SortedBlocks:
-    """Return a multiset of pairs that are given in order."""
+    """Return a multiset of pairs, which must be in order."""
     none = np.full(len(first), np.nan)
     changes = np.array((none, none, first, second))
     blocks, reached = new_sorted_blocks(), 0
@@ -82,10 +82,10 @@ def has_room(blocks: SortedBlocks) -> bool:
 
 @kernel
 def lower_bound(blocks: SortedBlocks, first: float, second: float) -> int:
-    """Return the position of the first pair that is not below this one: its entry times BLOCK plus its place.
+    """Return the position of the first pair that is not below this one: its entry times BLOCK plus its offset in the block.
 
-    Without such a pair it is the place after the last pair, in the last entry, since no block is full. The pair before
-    the position is at the place before, or the last of the entry before.
+    Without such a pair it is the position after the last pair, in the last entry, since no block is full. The pair before
+    it is at the offset before, or the last of the entry before.
     """
     low, high = np.int64(0), blocks.used[0] - 1
     while low < high:
@@ -113,25 +113,25 @@ def lower_bound(blocks: SortedBlocks, first: float, second: float) -> int:
 def insert(blocks: SortedBlocks, first: float, second: float) -> None:
     """Insert a pair; `has_room` must hold."""
     at = np.int64(lower_bound(blocks, first, second))
-    entry, place = at // BLOCK, at % BLOCK
+    entry, offset = at // BLOCK, at % BLOCK
     # Behind the pair before it, not in front of the next one: so the last block, too, fills from its end.
-    if place == 0 and entry > 0:
+    if offset == 0 and entry > 0:
         entry -= 1
-        place = blocks.size[entry]
+        offset = blocks.size[entry]
     block = blocks.block[entry]
-    for i in range(blocks.size[entry], place, -1):
+    for i in range(blocks.size[entry], offset, -1):
         blocks.first[block, i] = blocks.first[block, i - 1]
         blocks.second[block, i] = blocks.second[block, i - 1]
-    blocks.first[block, place] = first
-    blocks.second[block, place] = second
+    blocks.first[block, offset] = first
+    blocks.second[block, offset] = second
     blocks.size[entry] += 1
     blocks.stale[block] = True
-    if place == 0:
+    if offset == 0:
         blocks.low_first[entry] = first
         blocks.low_second[entry] = second
     if blocks.size[entry] == BLOCK:
         # Pairs that come in order leave their blocks three quarters full.
-        is_last = place + 1 == BLOCK and entry + 1 == blocks.used[0]
+        is_last = offset + 1 == BLOCK and entry + 1 == blocks.used[0]
         _split(blocks, entry, np.int64(BLOCK - BLOCK // 4 if is_last else BLOCK // 2))
 
 
@@ -161,41 +161,42 @@ def _split(blocks: SortedBlocks, entry: int, half: int) -> None:
 def delete(blocks: SortedBlocks, first: float, second: float) -> bool:
     """Delete one pair that equals this one; return whether there was any."""
     at = np.int64(lower_bound(blocks, first, second))
-    entry, place = at // BLOCK, at % BLOCK
+    entry, offset = at // BLOCK, at % BLOCK
     block = blocks.block[entry]
     if (
-        place == blocks.size[entry]
-        or blocks.first[block, place] != first
-        or blocks.second[block, place] != second
+        offset == blocks.size[entry]
+        or blocks.first[block, offset] != first
+        or blocks.second[block, offset] != second
     ):
         return False
     blocks.size[entry] -= 1
-    for i in range(place, blocks.size[entry]):
+    for i in range(offset, blocks.size[entry]):
         blocks.first[block, i] = blocks.first[block, i + 1]
         blocks.second[block, i] = blocks.second[block, i + 1]
     blocks.low_first[entry] = blocks.first[block, 0]
     blocks.low_second[entry] = blocks.second[block, 0]
     blocks.stale[block] = True
-    left = _thin(blocks, entry)
+    left = _mergeable_entry(blocks, entry)
     if left >= 0:
         _merge(blocks, left)
     return True
 
 
 @helper
-def _thin(blocks: SortedBlocks, entry: int) -> int:
-    """Return the first of two neighbouring entries, one of them this, that fit in half a block; -1 if there are none."""
+def _mergeable_entry(blocks: SortedBlocks, entry: int) -> int:
+    """Return the left one of two neighbours, one of them `entry`, whose pairs fit in half a block; -1 if there are none."""
     used = blocks.used[0]
     if entry + 1 < used and blocks.size[entry] + blocks.size[entry + 1] <= BLOCK // 2:
         return entry
     if entry > 0 and blocks.size[entry - 1] + blocks.size[entry] <= BLOCK // 2:
         return entry - 1
+    # An empty block is merged whatever its neighbour holds; a lone one (used - 2 is -1) stays.
     return min(entry, used - 2) if blocks.size[entry] == 0 else np.int64(-1)
 
 
 @helper
 def _merge(blocks: SortedBlocks, left: int) -> None:
-    """Move the pairs of the entry after `left` to the end of its block, and remove that entry."""
+    """Append the pairs of entry `left + 1` to the block of `left`, and free the other block."""
     block, other = blocks.block[left], blocks.block[left + 1]
     begin = blocks.size[left]
     for i in range(blocks.size[left + 1]):
@@ -211,7 +212,7 @@ def _merge(blocks: SortedBlocks, left: int) -> None:
         blocks.low_second[i] = blocks.low_second[i + 1]
         blocks.block[i] = blocks.block[i + 1]
         blocks.size[i] = blocks.size[i + 1]
-    blocks.block[used] = other
+    blocks.block[used] = other  # free blocks are numbered behind those in use
     blocks.used[0] = used
 
 

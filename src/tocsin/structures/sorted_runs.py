@@ -98,18 +98,20 @@ def _new_leaf(runs: SortedRuns) -> int:
 
 @helper
 def _logarithm(room: int) -> int:
-    found = np.int64(0)
-    while (np.int64(1) << found) < room:
-        found += 1
-    return found
+    """Return the least exponent whose power of two is at least `room`."""
+    exponent = np.int64(0)
+    while (np.int64(1) << exponent) < room:
+        exponent += 1
+    return exponent
 
 
 @helper
 def _new_shelf(runs: SortedRuns, room: int) -> int:
-    place = _logarithm(room)
-    shelf = runs.free[place]
+    """Return the offset of a directory with room for this many leaves: a free one of this size, or new words."""
+    position = _logarithm(room)
+    shelf = runs.free[position]
     if shelf >= 0:
-        runs.free[place] = (np.int64(runs.words[shelf]) << 31) + np.int64(runs.words[shelf + 1])
+        runs.free[position] = (np.int64(runs.words[shelf]) << 31) + np.int64(runs.words[shelf + 1])
     else:
         shelf = runs.counters[_Counter.TOP_SHELF]
         runs.counters[_Counter.TOP_SHELF] += room
@@ -118,7 +120,7 @@ def _new_shelf(runs: SortedRuns, room: int) -> int:
 
 @kernel
 def leaf_for(runs: SortedRuns, run: int, key: int) -> int:
-    """Return the place, within the run's directory, of the last leaf that begins at or below `key`."""
+    """Return the position, within the run's directory, of the last leaf that begins at or below `key`."""
     shelf = runs.shelf[run]
     low, high = np.int64(0), np.int64(runs.leaves[run]) - 1
     while low < high:
@@ -131,7 +133,7 @@ def leaf_for(runs: SortedRuns, run: int, key: int) -> int:
 
 
 @kernel
-def place_in(runs: SortedRuns, leaf: int, key: int) -> int:
+def position_in(runs: SortedRuns, leaf: int, key: int) -> int:
     """Return how many of a leaf's keys lie below `key`."""
     low, high = np.int64(0), np.int64(runs.count[leaf])
     while low < high:
@@ -152,18 +154,19 @@ def insert(runs: SortedRuns, run: int, key: int, value: int) -> None:
         _split_leaf(runs, run, at)
         at = leaf_for(runs, run, key)
         leaf = np.int64(runs.words[runs.shelf[run] + at])
-    place = place_in(runs, leaf, key)
-    for i in range(runs.count[leaf], place, -1):
+    position = position_in(runs, leaf, key)
+    for i in range(runs.count[leaf], position, -1):
         runs.keys[leaf, i] = runs.keys[leaf, i - 1]
         runs.values[leaf, i] = runs.values[leaf, i - 1]
-    runs.keys[leaf, place] = key
-    runs.values[leaf, place] = value
+    runs.keys[leaf, position] = key
+    runs.values[leaf, position] = value
     runs.count[leaf] += 1
     runs.size[run] += 1
 
 
 @helper
 def _split_leaf(runs: SortedRuns, run: int, at: int) -> None:
+    """Move the upper half of a full leaf to a new leaf, which follows it in the run's directory."""
     leaf = np.int64(runs.words[runs.shelf[run] + at])
     other = _new_leaf(runs)
     half = LEAF // 2
@@ -183,17 +186,18 @@ def _split_leaf(runs: SortedRuns, run: int, at: int) -> None:
 
 @helper
 def _double_shelf(runs: SortedRuns, run: int) -> None:
+    """Move a run's directory to one of twice the size, and free the old one."""
     old, room = runs.shelf[run], np.int64(runs.room[run])
     new = _new_shelf(runs, 2 * room)
     for i in range(room):
         runs.words[new + i] = runs.words[old + i]
     runs.shelf[run] = new
     runs.room[run] = 2 * room
-    place = _logarithm(room)
-    following = runs.free[place]
+    position = _logarithm(room)
+    following = runs.free[position]
     runs.words[old] = following >> 31
     runs.words[old + 1] = following & 0x7FFFFFFF
-    runs.free[place] = old
+    runs.free[position] = old
 
 
 @kernel
@@ -201,11 +205,11 @@ def delete(runs: SortedRuns, run: int, key: int) -> bool:
     """Delete a key from a run and return whether it was there. The run stays, even if it is empty."""
     at = leaf_for(runs, run, key)
     leaf = np.int64(runs.words[runs.shelf[run] + at])
-    place = place_in(runs, leaf, key)
-    if place == runs.count[leaf] or runs.keys[leaf, place] != key:
+    position = position_in(runs, leaf, key)
+    if position == runs.count[leaf] or runs.keys[leaf, position] != key:
         return False
     runs.count[leaf] -= 1
-    for i in range(place, runs.count[leaf]):
+    for i in range(position, runs.count[leaf]):
         runs.keys[leaf, i] = runs.keys[leaf, i + 1]
         runs.values[leaf, i] = runs.values[leaf, i + 1]
     runs.size[run] -= 1

@@ -45,17 +45,17 @@ class Window(NamedTuple):
 
 def window_of(*columns: Float64s) -> Window:
     """Return the smallest window for all sums of these numbers, without NaN; for zeros only, one limb at 0."""
-    found = np.array([_NO_LOW, -_NO_LOW], dtype=np.int64)
+    exponents = np.array([_NO_LOW, -_NO_LOW], dtype=np.int64)
     for column in columns:
-        extent(column, found)
-    low, high = found.tolist()
+        extent(column, exponents)
+    low, high = exponents.tolist()
     if low == _NO_LOW:
         return Window(0, 1)
     bottom = low // LIMB
     return Window(bottom, max(1, -((bottom * LIMB - high - _HEADROOM) // LIMB)))
 
 
-def placed(rows: Int64s, window: Window, into: Window) -> Int64s:
+def widen_tallies(rows: Int64s, window: Window, into: Window) -> Int64s:
     """Return tallies in a window that includes theirs; the same array if it is theirs."""
     if window == into:
         return rows
@@ -73,8 +73,8 @@ def placed(rows: Int64s, window: Window, into: Window) -> Int64s:
 
 
 @kernel
-def extent(numbers: Float64s, found: Int64s) -> None:
-    """Lower found[0] to the exponent of the lowest bit of any number; raise found[1] so that all are below 2 ** found[1]."""
+def extent(numbers: Float64s, exponents: Int64s) -> None:
+    """Lower exponents[0] to the exponent of the lowest bit of any number; raise exponents[1] so that all are below 2 ** exponents[1]."""
     for i in range(numbers.shape[0]):
         number = numbers[i]
         if number == 0 or np.isnan(number):
@@ -82,8 +82,8 @@ def extent(numbers: Float64s, found: Int64s) -> None:
         fraction, exponent = math.frexp(number)
         digits = np.int64(fraction * (1 << _DIGITS))
         _, above = math.frexp(np.float64(digits & -digits))
-        found[0] = min(found[0], np.int64(exponent - _DIGITS + above - 1))
-        found[1] = max(found[1], np.int64(exponent))
+        exponents[0] = min(exponents[0], np.int64(exponent - _DIGITS + above - 1))
+        exponents[1] = max(exponents[1], np.int64(exponent))
 
 
 @helper
@@ -164,7 +164,7 @@ def rounded(rows: Int64s, row: int, bottom: int) -> float:
 
 
 @kernel
-def add_numbers(rows: Int64s, places: Int64s, bottom: int, numbers: Float64s, sign: int) -> None:
-    """Add each number to the tally at its place, or remove it if `sign` is -1."""
-    for i in range(places.shape[0]):
-        add_number(rows, places[i], bottom, numbers[i], sign)
+def add_numbers(rows: Int64s, slots: Int64s, bottom: int, numbers: Float64s, sign: int) -> None:
+    """Add each number to the tally in its slot, or remove it if `sign` is -1."""
+    for i in range(slots.shape[0]):
+        add_number(rows, slots[i], bottom, numbers[i], sign)

@@ -1,1 +1,1 @@
-"""Standing questions about tables: a change is reformulated into messages that say by themselves whom they concern."""
+"""Views: queries over tables. A change of a row is reformulated into messages that name the ranges they concern."""

@@ -60,10 +60,10 @@ class AnswerChanges(Struct, frozen=True):
         kind = type(filled[0])
         return kind(**{name: joined(name) for name in kind.__struct_fields__})
 
-    def take(self, places: Bools | Int64s) -> AnswerChanges:
-        """Return some of the changes, given by a mask or by their places."""
+    def take(self, positions: Bools | Int64s) -> AnswerChanges:
+        """Return some of the changes, given by a mask or by their positions."""
         taken: dict[str, Any] = {
-            name: None if column is None else column[places] for name, column in asdict(self).items()
+            name: None if column is None else column[positions] for name, column in asdict(self).items()
         }
         return type(self)(**taken)
 
@@ -71,22 +71,22 @@ class AnswerChanges(Struct, frozen=True):
         """Return the changes by row, and within a row by number."""
         return self if len(self) < 2 else self.take(np.lexsort((self.numbers, self.rows)))
 
-    def old_answer(self, place: int) -> Any:
+    def old_answer(self, position: int) -> Any:
         """Return the answer before a change."""
-        return number_answer(self.old.item(place))
+        return number_answer(self.old.item(position))
 
-    def new_answer(self, place: int) -> Any:
+    def new_answer(self, position: int) -> Any:
         """Return the answer after a change."""
-        return number_answer(self.new.item(place))
+        return number_answer(self.new.item(position))
 
-    def differences(self, place: int) -> SetDifference:
+    def differences(self, position: int) -> SetDifference:
         """Return the values or rows that a set lost and gained; both are empty if the answer is no set."""
         if self.removed is None or self.added is None:
             return _NO_DIFFERENCE
-        return self.removed[place], self.added[place]
+        return self.removed[position], self.added[position]
 
     def with_old(self, old: Mapping[int, Answer]) -> AnswerChanges:
-        """Return the same changes with other answers before some of them, given by place."""
+        """Return the same changes with other answers before some of them, given by position."""
         if not old:
             return self
         changed = replace(
@@ -95,14 +95,16 @@ class AnswerChanges(Struct, frozen=True):
             removed=None if self.removed is None else self.removed.copy(),
             added=None if self.added is None else self.added.copy(),
         )
-        for place, answer in old.items():
-            changed.old[place] = np.nan if answer is None and self.old.dtype != object else answer
+        for position, answer in old.items():
+            changed.old[position] = np.nan if answer is None and self.old.dtype != object else answer
             if changed.removed is not None and changed.added is not None:
-                changed.removed[place], changed.added[place] = differences(answer, self.new_answer(place))
+                changed.removed[position], changed.added[position] = differences(
+                    answer, self.new_answer(position)
+                )
         return changed
 
     def as_objects(self) -> AnswerChanges:
-        """Return the same changes with Python answers in the place of floats."""
+        """Return the same changes with Python answers instead of floats."""
         none = self.removed is None
         return replace(
             self,
@@ -181,17 +183,19 @@ def differences(old: Answer, new: Answer) -> SetDifference:
 
 
 def _minus(some: tuple[AnswerItem, ...], others: tuple[AnswerItem, ...]) -> tuple[AnswerItem, ...]:
+    """Return the items of `some` that `others` lack, counting equal ones, in their order."""
     left = Counter(map(_identity, others))
     left.subtract(map(_identity, some))  # below 0 by as many as the others lack
     lacking = []
-    for told in reversed(some):
-        if left[_identity(told)] < 0:
-            left[_identity(told)] += 1
-            lacking.append(told)
+    for item in reversed(some):
+        if left[_identity(item)] < 0:
+            left[_identity(item)] += 1
+            lacking.append(item)
     return tuple(reversed(lacking))
 
 
-def _identity(told: AnswerItem | None) -> Hashable:
-    if isinstance(told, Mapping):
-        return frozenset((name, _identity(value)) for name, value in told.items())
-    return None if told is None else (kind_of(told), told)
+def _identity(item: AnswerItem | None) -> Hashable:
+    """Return a hashable key of an item that differs between `true` and 1."""
+    if isinstance(item, Mapping):
+        return frozenset((name, _identity(value)) for name, value in item.items())
+    return None if item is None else (kind_of(item), item)

@@ -20,7 +20,7 @@ from tocsin.views.changes import Row, RowChange
 
 
 class Batch(Struct, frozen=True, dict=True):
-    """Rows by the column, in the order they come; the words of texts are places in `texts`."""
+    """Rows by the column, in the order they come; the words of texts are positions in `texts`."""
 
     columns: dict[str, Column]
     texts: dict[str, list[str]]
@@ -34,18 +34,21 @@ class Batch(Struct, frozen=True, dict=True):
         """Tell whether every row has every attribute."""
         return all(bool(column.kinds.all()) for column in self.columns.values())
 
-    def names(self, place: int) -> tuple[str, ...]:
+    def names(self, position: int) -> tuple[str, ...]:
         """Return the attributes that a row has."""
-        return tuple(name for name, column in self.columns.items() if column.kinds[place])
+        return tuple(name for name, column in self.columns.items() if column.kinds[position])
 
     @cached_property
     def rows(self) -> list[Row]:
         """Return all rows as mappings."""
-        return [{name: self.value(name, place) for name in self.names(place)} for place in range(len(self))]
+        return [
+            {name: self.value(name, position) for name in self.names(position)}
+            for position in range(len(self))
+        ]
 
-    def value(self, name: str, place: int) -> Value:
+    def value(self, name: str, position: int) -> Value:
         """Return an attribute that a row has."""
-        return decode(self.columns[name], place, self.texts.get(name, ()))
+        return decode(self.columns[name], position, self.texts.get(name, ()))
 
 
 def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:
@@ -77,7 +80,7 @@ def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:
             )
     if len(key) == 1 and key[0] in columns and _is_plain(table.schema.field(key[0]).type):
         return Batch(columns, texts, table.column(key[0]).to_pylist())
-    values = [[made.value(attribute, place) for attribute in key] for place in range(len(made))]
+    values = [[made.value(attribute, position) for attribute in key] for position in range(len(made))]
     return Batch(columns, texts, [key_of(one) for one in values])
 
 
@@ -89,25 +92,25 @@ def _column(array: Any) -> tuple[Column, list[str] | None] | None:
     present = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
     texts: list[str] | None = None
     if pa.types.is_floating(kind) and kind.bit_width >= 32:
-        told = FLOAT
+        cell_kind = FLOAT
         words = _plain(pc.cast(array, pa.float64()), 0.0).view(np.int64)
         if np.isnan(words.view(np.float64)).any():
             return None  # a row that is no event: reading it as an event reports it
     elif pa.types.is_integer(kind) and kind != pa.uint64():
-        told, words = INTEGER, _plain(pc.cast(array, pa.int64()), 0)
+        cell_kind, words = INTEGER, _plain(pc.cast(array, pa.int64()), 0)
     elif pa.types.is_null(kind):
-        told, words = INTEGER, np.zeros(len(array), dtype=np.int64)
+        cell_kind, words = INTEGER, np.zeros(len(array), dtype=np.int64)
     elif pa.types.is_boolean(kind):
-        told, words = BOOLEAN, _plain(pc.cast(array, pa.int64()), 0)
+        cell_kind, words = BOOLEAN, _plain(pc.cast(array, pa.int64()), 0)
     elif pa.types.is_timestamp(kind) and kind.unit in ("s", "ms", "us") and kind.tz in (None, "UTC"):
-        told, words = MOMENT, _plain(array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()), 0)
+        cell_kind, words = MOMENT, _plain(array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()), 0)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         coded = array.dictionary_encode()
-        told, words = CODED, _plain(pc.cast(coded.indices, pa.int64()), 0)
+        cell_kind, words = CODED, _plain(pc.cast(coded.indices, pa.int64()), 0)
         texts = coded.dictionary.to_pylist()
     else:
         return None
-    return Column(np.where(present, np.uint8(told), np.uint8(0)), words), texts
+    return Column(np.where(present, np.uint8(cell_kind), np.uint8(0)), words), texts
 
 
 def _is_plain(kind: Any) -> bool:
@@ -126,17 +129,17 @@ class BatchChanges(Struct, frozen=True):
     """
 
     table: str
-    places: IdArray  # in the batch
+    positions: IdArray  # in the batch
     slots: IdArray
     previous: IdArray
 
     def of_rows(self, rows: Sequence[Any]) -> list[RowChange]:
         """Return the changes one by one, with the rows of the batch as a family reads them."""
-        pairs = zip(self.places.tolist(), self.slots.tolist(), strict=True)
-        return [RowChange(self.table, slot, rows[place]) for place, slot in pairs]
+        pairs = zip(self.positions.tolist(), self.slots.tolist(), strict=True)
+        return [RowChange(self.table, slot, rows[position]) for position, slot in pairs]
 
 
-def previous_places(slots: IdArray) -> IdArray:
+def previous_positions(slots: IdArray) -> IdArray:
     """Return, of each row, the last one before it that has the same slot; -1 if there is none."""
     found = np.full(len(slots), -1, dtype=np.int64)
     order = np.argsort(slots, kind="stable")

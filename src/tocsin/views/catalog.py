@@ -103,15 +103,15 @@ class _Rows:
 
 
 def save_tables(tables: Iterable[StoredTable], path: Path) -> None:
-    """Write tables to a file; what stood there is replaced once all has been written."""
+    """Write tables to a file; an older file is replaced once all has been written."""
     about: dict[str, Any] = {}
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-            for place, table in enumerate(tables):
+            for position, table in enumerate(tables):
                 arrays, about[table.name] = table.parts()
                 for name, array in arrays.items():
-                    with file.open(f"{place}/{name}.npy", "w", force_zip64=True) as part:
+                    with file.open(f"{position}/{name}.npy", "w", force_zip64=True) as part:
                         np.lib.format.write_array(part, array, allow_pickle=False)
             file.writestr("tables.json", json.dumps({"format": _FORMAT, "tables": about}))
         beside.replace(path)
@@ -131,18 +131,19 @@ def load_tables(path: Path) -> list[StoredTable]:
                     f"it is of the format {about.get('format')!r}, this version reads {_FORMAT!r}", str(path)
                 )
             return [
-                StoredTable.of_parts(name, _arrays(file, f"{place}/"), rest)
-                for place, (name, rest) in enumerate(about["tables"].items())
+                StoredTable.of_parts(name, _arrays(file, f"{position}/"), rest)
+                for position, (name, rest) in enumerate(about["tables"].items())
             ]
     except FileNotFoundError:
         raise SavedError("there is no such file", str(path)) from None
     except SavedError:
         raise
-    except Exception as fault:  # what a damaged file makes of its readers is without end
+    except Exception as fault:  # readers of a damaged file may raise anything
         raise SavedError(f"it holds no tables, or is damaged: {fault}", str(path)) from fault
 
 
 def _arrays(file: zipfile.ZipFile, folder: str) -> dict[str, Any]:
+    """Return the arrays of a folder in the file, by name."""
     return {
         name.removeprefix(folder).removesuffix(".npy"): np.lib.format.read_array(
             io.BytesIO(file.read(name)), allow_pickle=False

@@ -35,12 +35,12 @@ def key_of(values: Sequence[Value]) -> Key:
     return tuple([value if type(value) is not bool else _BOOLEANS[value] for value in values])
 
 
-def decode(cells: Cells | Column, place: int, values: Sequence[Any]) -> Value:
+def decode(cells: Cells | Column, position: int, values: Sequence[Any]) -> Value:
     """Return the value of a cell that is not absent; `values` are those of codes."""
-    kind = cells.kinds.item(place)
+    kind = cells.kinds.item(position)
     if kind == FLOAT:
-        return cells.floats.item(place)
-    word = cells.words.item(place)
+        return cells.floats.item(position)
+    word = cells.words.item(position)
     if kind == INTEGER:
         return word
     if kind == CODED:
@@ -79,9 +79,9 @@ class Column(Struct, frozen=True):
         """Return the bits of all words as floats."""
         return self.words.view(np.float64)
 
-    def take(self, places: IdArray) -> Column:
+    def take(self, positions: IdArray) -> Column:
         """Return only these rows."""
-        return Column(self.kinds[places], self.words[places])
+        return Column(self.kinds[positions], self.words[positions])
 
     def numbers(self) -> Floats:
         """Return the numbers as floats, NaN for other values."""

@@ -29,8 +29,8 @@ class RowChange(Struct, frozen=True):
 class PointChanges(Struct, frozen=True):
     """Changes, one after another, of points (x, y): ranges are over x, and y is aggregated.
 
-    A place is NaN, x and y alike, where there is no point: a point without an old place comes, one without a new
-    place goes. An x is finite. Several points may be equal.
+    Where there is no point, x and y are NaN: without an old point the new one is added, without a new one the old is
+    removed. An x is finite. Several points may be equal.
     """
 
     old_x: Floats
@@ -42,6 +42,6 @@ class PointChanges(Struct, frozen=True):
         return len(self.old_x)
 
     def part(self, begin: int, end: int | None = None) -> PointChanges:
-        """Return the changes from place `begin` to before `end`, or to the last."""
+        """Return the changes from position `begin` to before `end`, or to the last."""
         part = slice(begin, end)
         return PointChanges(self.old_x[part], self.old_y[part], self.new_x[part], self.new_y[part])

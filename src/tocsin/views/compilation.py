@@ -157,7 +157,7 @@ def _is_end(value: object) -> bool:
 def _joined(view: View, aggregate: str, y: Term | None, id_: str) -> CompiledRowView:
     """Return the plan of a view of two tables."""
     left, right = (table.alias or table.name for table in view.tables)
-    places = {left: LEFT, right: RIGHT}
+    prefixes = {left: LEFT, right: RIGHT}
     on = view.on.conditions if isinstance(view.on, And) else (view.on,)
     equal: list[tuple[str, str]] = []
     rest: list[Condition] = []
@@ -174,12 +174,14 @@ def _joined(view: View, aggregate: str, y: Term | None, id_: str) -> CompiledRow
             id_,
         )
     where = view.where.conditions if isinstance(view.where, And) else (view.where,)
-    condition = placed(all_of([*rest, *where]), places)
-    items = tuple(SelectItem(placed_term(item.term, places), item.name) for item in view.select)
-    told = items if aggregate == "rows" else ()
-    aggregated = None if y is None else placed_term(y, places)
+    condition = qualify_condition(all_of([*rest, *where]), prefixes)
+    items = tuple(SelectItem(qualify_term(item.term, prefixes), item.name) for item in view.select)
+    selected = items if aggregate == "rows" else ()
+    aggregated = None if y is None else qualify_term(y, prefixes)
     names = tuple(table.name for table in view.tables)
-    return CompiledRowView(aggregate, names, condition, aggregated, told, (left, right), tuple(sorted(equal)))
+    return CompiledRowView(
+        aggregate, names, condition, aggregated, selected, (left, right), tuple(sorted(equal))
+    )
 
 
 def _equality(condition: Condition, left: str, right: str) -> tuple[str, str] | None:
@@ -194,18 +196,18 @@ def _equality(condition: Condition, left: str, right: str) -> tuple[str, str] | 
     return (other.path, one.path) if (one.alias, other.alias) == (right, left) else None
 
 
-def placed(condition: Condition, places: Mapping[str, str]) -> Condition:
-    """Return a condition over pairs of rows: `LEFT` and `RIGHT` in the place of the view's names of its tables."""
+def qualify_condition(condition: Condition, prefixes: Mapping[str, str]) -> Condition:
+    """Return a condition over pairs of rows: `LEFT` and `RIGHT` instead of the view's names of its tables."""
 
     def change(predicate: Predicate) -> Predicate:
-        operands = tuple(placed_term(operand, places) for operand in predicate.operands)
-        return Predicate(placed_term(predicate.subject, places), predicate.operator, operands)
+        operands = tuple(qualify_term(operand, prefixes) for operand in predicate.operands)
+        return Predicate(qualify_term(predicate.subject, prefixes), predicate.operator, operands)
 
     return map_predicates(condition, change)
 
 
-def placed_term(term: Term, places: Mapping[str, str]) -> Term:
+def qualify_term(term: Term, prefixes: Mapping[str, str]) -> Term:
     """Return a term over pairs of rows, in the same way."""
     if isinstance(term, Attribute):
-        return term if term.alias is None else Attribute(places[term.alias] + term.path)
-    return map_operands(term, lambda operand: placed_term(operand, places))
+        return term if term.alias is None else Attribute(prefixes[term.alias] + term.path)
+    return map_operands(term, lambda operand: qualify_term(operand, prefixes))

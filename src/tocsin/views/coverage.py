@@ -32,8 +32,8 @@ class Coverage:
         self._uses = hash_index.with_room(self._uses, len(lows))
         entries = np.empty((2, len(lows)), dtype=np.int64)
         fresh = cover(self._uses, _bits(lows, highs), entries.reshape(-1))
-        new, places = entries[:, :fresh]
-        self._index.add(new, lows[places], highs[places])
+        new, positions = entries[:, :fresh]
+        self._index.add(new, lows[positions], highs[positions])
 
     def remove(self, lows: Floats, highs: Floats) -> None:
         """Remove ranges, each once; unknown ones are skipped."""
@@ -47,7 +47,7 @@ class Coverage:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of all that is held."""
+        """Return the bytes of the index and the counts."""
         return bytes_of(self._uses) + self._index.nbytes
 
 

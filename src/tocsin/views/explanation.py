@@ -14,14 +14,14 @@ from tocsin.views.compiled import CompiledRangeView, CompiledView
 class ViewExplanation(EventExplanation, frozen=True, kw_only=True):
     """How a view is maintained, its present answer, and the answer that an event would give it.
 
-    `matched` tells whether the event would change the answer, to `then`. `reason` explains the condition over the event's
+    `matched` tells whether the event would change the answer, to `new_answer`. `reason` explains the condition over the event's
     row, and `before` over the row that it would replace, if there is one. With two tables no single row decides the
     condition, and neither is evaluated.
     """
 
-    followed: str
+    maintenance: str
     answer: Answer
-    then: Answer
+    new_answer: Answer
     before: Reason | None = None
 
 
@@ -29,14 +29,14 @@ def explain_view(
     subscription: Subscription,
     compiled: CompiledView,
     answer: Answer,
-    then: Answer,
+    new_answer: Answer,
     *,
     rows: tuple[Row | None, Row | None] | None = None,
-    outside: tuple[str, ...] = (),
+    not_reached_reasons: tuple[str, ...] = (),
 ) -> ViewExplanation:
     """Return the explanation of an event: the rows before and after it, or the reasons why it does not reach the view."""
     view = subscription.query
-    assert isinstance(view, View)  # noqa: S101 - the caller asked
+    assert isinstance(view, View)  # noqa: S101 - the caller checked
     reason, before = Reason(condition_text(view.where), None), None
     if rows is not None and len(view.tables) == 1:
         old, new = rows
@@ -44,17 +44,17 @@ def explain_view(
         before = None if old is None else explain_condition(view.where, old)
     return ViewExplanation(
         subscription=subscription.id,
-        matched=not outside and not same_answer(answer, then),
+        matched=not not_reached_reasons and not same_answer(answer, new_answer),
         reason=reason,
-        outside=outside,
-        followed=_followed(compiled),
+        outside=not_reached_reasons,
+        maintenance=_maintenance(compiled),
         answer=answer,
-        then=then,
+        new_answer=new_answer,
         before=before,
     )
 
 
-def _followed(compiled: CompiledView) -> str:
+def _maintenance(compiled: CompiledView) -> str:
     if isinstance(compiled, CompiledRangeView):
         by = f"a range of `{compiled.x}`" if compiled.x is not None else "every row"
         return f"{compiled.aggregate} over {by}: a change is reformulated to messages for the affected ranges"

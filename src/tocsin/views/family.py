@@ -1,4 +1,4 @@
-"""Subscriptions that ask the same of the same attributes, and so share the messages that changes become."""
+"""A family: views with the same aggregate over the same attributes; they share reformulated messages."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ class Family(Protocol):
         """Remove subscriptions; numbers that it does not know are passed over."""
 
     def read(self, row: Row) -> Any:
-        """Return a row as the family follows it, or raise `EventError` if it cannot; no state changes."""
+        """Return a row as the family reads it, or raise `EventError` if it cannot; no state changes."""
 
     def read_batch(self, batch: Batch) -> Any:
         """Return the rows of a batch as `change_batch` takes them, or raise `EventError`."""
 
     def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
-        """Follow changes of its tables, and return the answers that change, by the index of the change."""
+        """Apply changes of its tables, and return the answers that change, by the index of the change."""
 
     def change_batch(self, changes: BatchChanges, read: Any) -> AnswerChanges:
-        """Follow a batch that was `read`, and return the answers that change, by the row's place in the batch."""
+        """Apply a batch that was `read`, and return the answers that change, by the row's position in the batch."""
 
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""
@@ -69,7 +69,7 @@ class Family(Protocol):
 
 
 def new_family(compiled: CompiledView, matcher: str | None) -> Family:
-    """Return an empty family for such subscriptions; `matcher` names the index that holds them."""
+    """Return an empty family for subscriptions compiled like `compiled`; `matcher` names its index."""
     if isinstance(compiled, CompiledRangeView):
         from tocsin.views.range_family import RangeFamily  # noqa: PLC0415 - it brings the compiler
 

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from tocsin.model.values import Value
-from tocsin.views.aggregates.base import Place
+from tocsin.views.aggregates.base import RowKey
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.compiled import LEFT, RIGHT
 
@@ -21,22 +21,22 @@ _Key: TypeAlias = tuple[tuple[bool, Value], ...]
 class MemberChange(Struct, frozen=True, gc=False):
     """A change of one member: it was added if there is no `old`, and removed if there is no `new`."""
 
-    place: Place
+    row_key: RowKey
     old: Row | None
     new: Row | None
 
 
 class Members(Protocol):
-    """The rows of a table, or the pairs of rows of two, each at its place for as long as it stays."""
+    """The rows of a table, or the pairs of rows of two, each with its key for as long as it stays."""
 
     def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
         """Take the present rows of the tables, each with its slot."""
 
-    def follow(self, change: RowChange) -> Iterable[MemberChange]:
+    def apply_change(self, change: RowChange) -> Iterable[MemberChange]:
         """Apply a change of a row, and return the changes of members, each once."""
 
-    def present(self) -> Iterator[tuple[Place, Row]]:
-        """Return all members, each at its place."""
+    def present(self) -> Iterator[tuple[RowKey, Row]]:
+        """Return all members, each with its key."""
 
     @property
     def nbytes(self) -> int:
@@ -49,36 +49,36 @@ class Rows:
     def __init__(self, table: str) -> None:
         self._table = table
         self._order = count()
-        self._rows: dict[int, tuple[Place, Row]] = {}  # by slot
+        self._rows: dict[int, tuple[RowKey, Row]] = {}  # by slot
 
     def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
         """Take the present rows of the table."""
         for slot, row in rows[self._table]:
             self._rows[slot] = ((next(self._order),), row)
 
-    def follow(self, change: RowChange) -> tuple[MemberChange, ...]:
-        """Make a change of a row, and return it; none if it is another table's."""
+    def apply_change(self, change: RowChange) -> tuple[MemberChange, ...]:
+        """Apply a change of a row, and return it as a change of a member; none if it is another table's."""
         if change.table != self._table:
             return ()
-        held = self._rows.pop(change.slot, None)
-        place, old = ((next(self._order),), None) if held is None else held
+        previous = self._rows.pop(change.slot, None)
+        row_key, old = ((next(self._order),), None) if previous is None else previous
         if change.new is not None:
-            self._rows[change.slot] = (place, change.new)
-        return (MemberChange(place, old, change.new),)
+            self._rows[change.slot] = (row_key, change.new)
+        return (MemberChange(row_key, old, change.new),)
 
-    def present(self) -> Iterator[tuple[Place, Row]]:
+    def present(self) -> Iterator[tuple[RowKey, Row]]:
         """Return all rows."""
         return iter(self._rows.values())
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the places by slot."""
+        """Return the bytes of the keys by slot."""
         each = sum(map(sys.getsizeof, (((0,), None), (0,), 0, 0)))
         return sys.getsizeof(self._rows) + len(self._rows) * each
 
 
 class Pairs:
-    """The pairs of rows, by the place of the left row and then of the right.
+    """The pairs of rows, in the order of the left rows, then of the right.
 
     A table may be joined with itself: each of its rows is then a left one and a right one, and a pair with itself
     is one pair.
@@ -94,28 +94,28 @@ class Pairs:
             for slot, row in rows[side.table]:
                 side.put(slot, row)
 
-    def follow(self, change: RowChange) -> list[MemberChange]:
+    def apply_change(self, change: RowChange) -> list[MemberChange]:
         """Apply a change of a row, and return the changes of its pairs."""
         old = dict(self._of(change))
         for side in (self._left, self._right):
             if side.table == change.table:
                 side.put(change.slot, change.new)
         new = dict(self._of(change))
-        steps = [MemberChange(place, pair, new.pop(place, None)) for place, pair in old.items()]
-        return steps + [MemberChange(place, None, pair) for place, pair in new.items()]
+        steps = [MemberChange(row_key, pair, new.pop(row_key, None)) for row_key, pair in old.items()]
+        return steps + [MemberChange(row_key, None, pair) for row_key, pair in new.items()]
 
-    def _of(self, change: RowChange) -> Iterator[tuple[Place, Row]]:
+    def _of(self, change: RowChange) -> Iterator[tuple[RowKey, Row]]:
         """Return the pairs in which a row is now, as a left one or as a right one."""
         if self._left.table == change.table and (one := self._left.rows.get(change.slot)) is not None:
-            yield from (_paired(one, other) for other in self._right.equal_to(one))
+            yield from (_join_rows(one, other) for other in self._right.equal_to(one))
         if self._right.table == change.table and (one := self._right.rows.get(change.slot)) is not None:
-            yield from (_paired(other, one) for other in self._left.equal_to(one))
+            yield from (_join_rows(other, one) for other in self._left.equal_to(one))
 
-    def present(self) -> Iterator[tuple[Place, Row]]:
+    def present(self) -> Iterator[tuple[RowKey, Row]]:
         """Return all pairs."""
         for one in self._left.rows.values():
             for other in self._right.equal_to(one):
-                yield _paired(one, other)
+                yield _join_rows(one, other)
 
     @property
     def nbytes(self) -> int:
@@ -123,10 +123,10 @@ class Pairs:
         return self._left.nbytes + self._right.nbytes
 
 
-class _Held(Struct, frozen=True):
-    """A row on one side: its arrival number, its attributes as a pair has them, and its join key; None if it has none."""
+class _JoinRow(Struct, frozen=True):
+    """A row on one side: its arrival number, its attributes as a pair names them, and its join key, None without one."""
 
-    place: int
+    arrival: int
     named: dict[str, Value]
     key: _Key | None
 
@@ -136,45 +136,47 @@ class _Side:
 
     def __init__(self, table: str, prefix: str, paths: tuple[str, ...]) -> None:
         self.table = table
-        self.rows: dict[int, _Held] = {}
+        self.rows: dict[int, _JoinRow] = {}
         self._prefix = prefix
         self._paths = paths
         self._order = count()
-        self._joining: dict[_Key, dict[int, _Held]] = {}
+        self._joining: dict[_Key, dict[int, _JoinRow]] = {}
 
     def put(self, slot: int, row: Row | None) -> None:
-        """Let a row come or change; let it go if there is none."""
+        """Insert or replace the row in a slot, or remove it if `row` is None."""
         old = self.rows.pop(slot, None)
         if row is None:
-            self._let_go(slot, old)
+            self._unindex(slot, old)
             return
         named = {self._prefix + path: value for path, value in row.items()}
-        new = _Held(next(self._order) if old is None else old.place, named, self._key(row))
+        new = _JoinRow(next(self._order) if old is None else old.arrival, named, self._key(row))
         if old is not None and old.key != new.key:
-            self._let_go(slot, old)
+            self._unindex(slot, old)
         self.rows[slot] = new
         if new.key is not None:
             self._joining.setdefault(new.key, {})[slot] = new
 
-    def equal_to(self, other: _Held) -> Iterable[_Held]:
+    def equal_to(self, other: _JoinRow) -> Iterable[_JoinRow]:
         """Return the rows that join a row of the other side."""
         return self._joining.get(other.key, {}).values() if other.key is not None else ()
 
-    def _let_go(self, slot: int, held: _Held | None) -> None:
-        if held is not None and held.key is not None:
-            joining = self._joining[held.key]
+    def _unindex(self, slot: int, row: _JoinRow | None) -> None:
+        """Remove a row from the index by join key, if it is there."""
+        if row is not None and row.key is not None:
+            joining = self._joining[row.key]
             del joining[slot]
             if not joining:
-                del self._joining[held.key]
+                del self._joining[row.key]
 
     def _key(self, row: Row) -> _Key | None:
-        found = []
+        """Return the join key of a row; None if the row lacks one of its values."""
+        key = []
         for path in self._paths:
             value = row.get(path)
-            if value is None:  # an absent value equals nothing
+            if value is None:  # a missing value equals nothing
                 return None
-            found.append((type(value) is bool, value))
-        return tuple(found)
+            key.append((type(value) is bool, value))
+        return tuple(key)
 
     @property
     def nbytes(self) -> int:
@@ -183,5 +185,6 @@ class _Side:
         return sys.getsizeof(self.rows) + sys.getsizeof(self._joining) + rows + joining
 
 
-def _paired(left: _Held, right: _Held) -> tuple[Place, Row]:
-    return (left.place, right.place), left.named | right.named
+def _join_rows(left: _JoinRow, right: _JoinRow) -> tuple[RowKey, Row]:
+    """Return the pair of two rows, with its key."""
+    return (left.arrival, right.arrival), left.named | right.named

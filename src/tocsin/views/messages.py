@@ -25,7 +25,7 @@ class Messages(Struct, frozen=True):
     answer changes. `payload` has the further columns of an aggregate, by name.
     """
 
-    change: IdArray  # int64[messages] the place of the change
+    change: IdArray  # int64[messages] the position of the change
     inner_l: Floats
     inner_r: Floats
     outer_l: Floats  # -inf if no row limits it
@@ -42,10 +42,10 @@ class Messages(Struct, frozen=True):
         inner_l, inner_r, outer_l, outer_r = room.ends[:, :count]
         return cls(room.change[:count], inner_l, inner_r, outer_l, outer_r, kept)
 
-    def take(self, places: Int64s | Bools) -> Messages:
-        """Return some of the messages, given by their places or by a mask."""
-        columns: dict[str, Any] = {name: getattr(self, name)[places] for name in _COLUMNS}
-        return Messages(**columns, payload={name: column[places] for name, column in self.payload.items()})
+    def take(self, positions: Int64s | Bools) -> Messages:
+        """Return some of the messages, given by their positions or by a mask."""
+        columns: dict[str, Any] = {name: getattr(self, name)[positions] for name in _COLUMNS}
+        return Messages(**columns, payload={name: column[positions] for name, column in self.payload.items()})
 
     @classmethod
     def together(cls, parts: Sequence[Messages]) -> Messages:

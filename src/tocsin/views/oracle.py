@@ -12,7 +12,7 @@ from tocsin.model.subscription import Answer
 from tocsin.model.terms import Aggregate, AggregateFunction, Term
 from tocsin.model.values import Value, kind_of
 from tocsin.views.changes import Row
-from tocsin.views.compilation import placed, placed_term
+from tocsin.views.compilation import qualify_condition, qualify_term
 from tocsin.views.compiled import LEFT, RIGHT
 
 
@@ -49,8 +49,8 @@ def _rows(view: View, tables: Mapping[str, Iterable[Row]]) -> Iterator[dict[str,
             if condition_truth(view.where, row) is True:
                 yield dict(row)
         return
-    places = _places(view)
-    on, where = placed(view.on, places), placed(view.where, places)
+    prefixes = _prefixes(view)
+    on, where = qualify_condition(view.on, prefixes), qualify_condition(view.where, prefixes)
     others = list(tables[view.tables[1].name])
     for one in tables[view.tables[0].name]:
         for other in others:
@@ -61,6 +61,7 @@ def _rows(view: View, tables: Mapping[str, Iterable[Row]]) -> Iterator[dict[str,
 
 
 def _number(aggregate: Aggregate, values: list[Value]) -> int | float | None:
+    """Return the minimum, maximum, exact sum or mean of the finite numbers among the values; None without any."""
     numbers = [n for n in values if isinstance(n, (int, float)) and not isinstance(n, bool)]
     numbers = [n for n in numbers if isinstance(n, int) or math.isfinite(n)]
     if not numbers:
@@ -78,19 +79,20 @@ def _number(aggregate: Aggregate, values: list[Value]) -> int | float | None:
     return rounded if aggregate.function is AggregateFunction.SUM else rounded / len(numbers)
 
 
-def _places(view: View) -> dict[str, str]:
+def _prefixes(view: View) -> dict[str, str]:
+    """Return the prefix of each table's attributes in a pair, by the view's name of the table."""
     left, right = (table.alias or table.name for table in view.tables)
     return {left: LEFT, right: RIGHT}
 
 
 def _term(view: View, term: Term) -> Term:
-    return term if len(view.tables) == 1 else placed_term(term, _places(view))
+    return term if len(view.tables) == 1 else qualify_term(term, _prefixes(view))
 
 
 def _named(view: View, row: Mapping[str, Value]) -> dict[str, Value | None]:
     """Return all of a row's attributes, those of a pair under the names that the view gives its tables."""
     if len(view.tables) == 1:
         return dict(row)
-    names = {place: alias for alias, place in _places(view).items()}
+    names = {prefix: alias for alias, prefix in _prefixes(view).items()}
     cut = {name: name.index(".") + 1 for name in row}
     return {f"{names[name[: cut[name]]]}.{name[cut[name] :]}": value for name, value in row.items()}

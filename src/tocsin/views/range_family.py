@@ -41,9 +41,9 @@ _ROWS: Final = 64  # rows that there is room for at first
 
 
 class RangeFamily:
-    """Follows the points of a table's rows; its subscriptions are ranges in an index.
+    """Applys the points of a table's rows; its subscriptions are ranges in an index.
 
-    Ranges and answers are held by slot. With `check` the server's side knows the subscribed ranges, and sends no message
+    Ranges and answers are stored by slot. With `check` the server's side knows the subscribed ranges, and sends no message
     that concerns none of them (§4).
     """
 
@@ -104,7 +104,7 @@ class RangeFamily:
                 self._ranges.update(zip(slots.tolist(), pairs, strict=True))
 
     def change_points(self, changes: PointChanges) -> AnswerChanges:
-        """Follow changes of points, and return the answers that change."""
+        """Apply changes of points, and return the answers that change."""
         messages = self.server.reformulate(changes)
         if self.coverage is not None:
             messages = messages.take(self.coverage.concerns(messages))
@@ -169,7 +169,7 @@ class RangeFamily:
         return x, (kind_of(value), value) if reads is Reads.VALUE else 0.0
 
     def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
-        """Follow changes of its table, and return the answers that change."""
+        """Apply changes of its table, and return the answers that change."""
         points: list[tuple[float, float, float, float]] = []
         moved = False
         for one in changes:
@@ -224,25 +224,25 @@ class RangeFamily:
         return x, y
 
     def change_batch(self, changes: BatchChanges, read: tuple[Floats, Floats] | list[Any]) -> AnswerChanges:
-        """Follow the rows of a batch, and return the answers that change, by the row's place in the batch."""
+        """Apply the rows of a batch, and return the answers that change, by the row's position in the batch."""
         if isinstance(read, list):
             found = self.change(
                 changes.of_rows(read)
             ).as_objects()  # whether any row changes an answer or not
-            return replace(found, rows=changes.places[found.rows])
+            return replace(found, rows=changes.positions[found.rows])
         slots, again = changes.slots, changes.previous >= 0
         if len(slots) and (top := int(slots.max())) >= len(self._x):
             self._make_room(top + 1)
         columns = []
-        for held, column in zip((self._x, self._y), read, strict=True):
-            new = column[changes.places]
-            old = held[slots]
+        for stored, column in zip((self._x, self._y), read, strict=True):
+            new = column[changes.positions]
+            old = stored[slots]
             old[again] = new[changes.previous[again]]
-            held[slots] = new  # of rows with one slot, the last one stays
+            stored[slots] = new  # of rows with one slot, the last one stays
             columns += [old, new]
         old_x, new_x, old_y, new_y = columns
         found = self.change_points(PointChanges(old_x, old_y, new_x, new_y))
-        return replace(found, rows=changes.places[found.rows])
+        return replace(found, rows=changes.positions[found.rows])
 
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""
@@ -260,7 +260,7 @@ class RangeFamily:
         )
 
     def _decoded(self, changes: AnswerChanges) -> AnswerChanges:
-        """Return changes of sets with values in the place of codes, which may stand for other values after the next change."""
+        """Return changes of sets with values instead of codes, which may stand for other values after the next change."""
         if changes.removed is None or changes.added is None:  # there are none
             return changes
         # Subscriptions with the same set share one tuple of codes, so it is decoded once.

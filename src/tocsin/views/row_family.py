@@ -68,19 +68,19 @@ class RowFamily:
             matcher.add(batch)
         for predicate in leaves(compiled.condition):
             self._named.update(attribute.path for attribute in attributes_of(predicate))
-        asked = replace(compiled, condition=TRUE)
-        aggregate = self._aggregates.get(asked)
+        shared = replace(compiled, condition=TRUE)
+        aggregate = self._aggregates.get(shared)
         if aggregate is None:
-            aggregate = self._aggregates[asked] = row_aggregate(asked)
+            aggregate = self._aggregates[shared] = row_aggregate(shared)
         for number in numbers.tolist():
             aggregate.begin(number)
             self._aggregate_of[number] = aggregate
         for block in _blocks(self._members.present(), _BLOCK):
             found = _matched(matcher, [row for _, row in block])
-            for (place, row), after in zip(block, found, strict=True):
+            for (row_key, row), after in zip(block, found, strict=True):
                 if after:
-                    aggregate.follow(place, None, aggregate.read(row), (), after)
-        aggregate.settle(0, ChangeLog())  # the caller asks for their first answers
+                    aggregate.change_row(row_key, None, aggregate.read(row), (), after)
+        aggregate.log_changes(0, ChangeLog())  # the caller asks for their first answers
 
     def remove(self, numbers: IdArray) -> None:
         """Remove subscriptions; unknown ones are skipped."""
@@ -101,26 +101,30 @@ class RowFamily:
         return batch.rows
 
     def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
-        """Follow changes of its tables, and return the answers that change, by the change and then by the subscription."""
+        """Apply changes of its tables, and return the answers that change, by the change and then by the subscription."""
         log = ChangeLog()
-        followed: set[RowAggregate[Any, Any]] = set()
+        touched: set[RowAggregate[Any, Any]] = set()
         current = 0
-        steps = ((place, step) for place, one in enumerate(changes) for step in self._members.follow(one))
+        steps = (
+            (position, step)
+            for position, one in enumerate(changes)
+            for step in self._members.apply_change(one)
+        )
         for block in _blocks(steps, _BLOCK):
             self._messages += len(block)
             for (change, step), (before, after) in zip(block, self._matches(block), strict=True):
                 if change != current:
-                    _settle(current, followed, log)
+                    _log_changes(current, touched, log)
                     current = change
                 if before or after:
-                    followed |= self._follow(step, before, after)
-        _settle(current, followed, log)
+                    touched |= self._apply_step(step, before, after)
+        _log_changes(current, touched, log)
         return log.changes()
 
     def change_batch(self, changes: BatchChanges, read: list[Row]) -> AnswerChanges:
-        """Follow the rows of a batch, and return the answers that change, by the row's place in the batch."""
+        """Apply the rows of a batch, and return the answers that change, by the row's position in the batch."""
         found = self.change(changes.of_rows(read))
-        return replace(found, rows=changes.places[found.rows])
+        return replace(found, rows=changes.positions[found.rows])
 
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""
@@ -145,17 +149,17 @@ class RowFamily:
             yield from (([], []) for _ in steps)
             return
         rows: list[Row] = []
-        again: list[bool] = []  # whether a step's new row is matched for itself
+        matched_again: list[bool] = []  # whether a step's new row is matched for itself
         for _, step in steps:
             if step.old is not None:
                 rows.append(step.old)
-            again.append(step.new is not None and not self._is_alike(step))
-            if again[-1] and step.new is not None:
+            matched_again.append(step.new is not None and not self._is_alike(step))
+            if matched_again[-1] and step.new is not None:
                 rows.append(step.new)
         found = _matched(self._matcher, rows)
-        for (_, step), anew in zip(steps, again, strict=True):
+        for (_, step), is_matched in zip(steps, matched_again, strict=True):
             before = next(found) if step.old is not None else []
-            yield before, next(found) if anew else before if step.new is not None else []
+            yield before, next(found) if is_matched else before if step.new is not None else []
 
     def _is_alike(self, step: MemberChange) -> bool:
         """Tell whether a step changes no attribute that a condition names."""
@@ -167,21 +171,23 @@ class RowFamily:
                 return False
         return all(name in new or name not in names for name in old)
 
-    def _follow(self, step: MemberChange, before: list[int], after: list[int]) -> set[RowAggregate[Any, Any]]:
-        """Let each aggregate follow a step as far as it is its subscriptions', and return these aggregates."""
+    def _apply_step(
+        self, step: MemberChange, before: list[int], after: list[int]
+    ) -> set[RowAggregate[Any, Any]]:
+        """Apply a step to the aggregates of these subscriptions, and return those aggregates."""
         if len(self._aggregates) == 1:
             (aggregate,) = self._aggregates.values()
-            dealt = {aggregate: (before, after)}
+            by_aggregate = {aggregate: (before, after)}
         else:
-            dealt = {}
+            by_aggregate = {}
             for which, numbers in enumerate((before, after)):
                 for number in numbers:
-                    dealt.setdefault(self._aggregate_of[number], ([], []))[which].append(number)
-        for aggregate, (had, have) in dealt.items():
+                    by_aggregate.setdefault(self._aggregate_of[number], ([], []))[which].append(number)
+        for aggregate, (had, have) in by_aggregate.items():
             old = aggregate.read(step.old) if had and step.old is not None else None
             new = aggregate.read(step.new) if have and step.new is not None else None
-            aggregate.follow(step.place, old, new, had, have)
-        return set(dealt)
+            aggregate.change_row(step.row_key, old, new, had, have)
+        return set(by_aggregate)
 
 
 def _matched(matcher: Matcher, rows: Sequence[Row]) -> Iterator[list[int]]:
@@ -191,11 +197,11 @@ def _matched(matcher: Matcher, rows: Sequence[Row]) -> Iterator[list[int]]:
     return (ids[first:last] for first, last in pairwise(offsets))
 
 
-def _settle(change: int, followed: set[RowAggregate[Any, Any]], log: ChangeLog) -> None:
+def _log_changes(change: int, touched: set[RowAggregate[Any, Any]], log: ChangeLog) -> None:
     """Log the answers that a change has altered in these aggregates, and clear the set."""
-    for aggregate in followed:
-        aggregate.settle(change, log)
-    followed.clear()
+    for aggregate in touched:
+        aggregate.log_changes(change, log)
+    touched.clear()
 
 
 def _blocks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -89,10 +89,11 @@ class ViewRuntime:
     def compile(
         self, query: View, id_: str, _: SubscriptionOptions | None = None, __: Dnf | Cnf | None = None
     ) -> CompiledView:
-        """Return a view of declared tables as families follow it, or raise `SubscriptionError`."""
+        """Return a view of declared tables as families maintain it, or raise `SubscriptionError`."""
         return self._compile(query, id_, None)
 
     def _compile(self, query: View, id_: str, columns: Mapping[str, Column] | None) -> CompiledView:
+        """Return a view as `compile` does; the parameters of a template are in `columns`."""
         for table in query.tables:
             if table.name not in self.tables:
                 near = closest(table.name, tuple(self.tables.keys))
@@ -111,8 +112,8 @@ class ViewRuntime:
         ids: list[str],  # noqa: ARG002 - the protocol of runtimes has them
         options: SubscriptionOptions,  # noqa: ARG002
     ) -> tuple[CompiledView, list[TemplateError]]:
-        """Return a template of views as families follow it; no row fails by itself."""
-        assert isinstance(template.query, View)  # noqa: S101 - the caller asked
+        """Return a template of views as families maintain it; no row fails by itself."""
+        assert isinstance(template.query, View)  # noqa: S101 - the caller checked
         return self._compile(template.query, "template", rows.columns), []
 
     def add(
@@ -210,7 +211,7 @@ class ViewRuntime:
                 return found
             return replace(found, rows=np.array(rows, dtype=np.int64)[found.rows])
 
-        found = self._leave_stale(follow)
+        found = self._change_stale(follow)
         return found if len(found.rows) < 2 else found.sort()
 
     def process_table(self, name: str, rows: pa.Table, ends: Int64s) -> AnswerChanges:
@@ -230,35 +231,35 @@ class ViewRuntime:
             raise EventError(
                 "one key has several rows, which are not in the order of their end; sort the table, or publish it"
             )
-        found = self._leave_stale(lambda key: self._families[key].change_batch(changes, readings[key]))
+        found = self._change_stale(lambda key: self._families[key].change_batch(changes, readings[key]))
         return found if len(readings) < 2 else found.take(np.argsort(found.rows, kind="stable"))
 
-    def report(self, changes: AnswerChanges, heard: Bools | None = None) -> AnswerChanges:
-        """Return the changes to report: the `heard` ones (default: all), without changes back to the last reported answer.
+    def report(self, changes: AnswerChanges, reportable: Bools | None = None) -> AnswerChanges:
+        """Return the changes to report: `reportable` ones (default: all), without changes back to the last reported answer.
 
         The answer before a reported change is the last reported one.
         """
-        if not self._unreported and (heard is None or heard.all()):
+        if not self._unreported and (reportable is None or reportable.all()):
             return changes
-        if heard is None:
-            heard = np.ones(len(changes), dtype=np.bool_)
-        concerned = {*self._unreported, *changes.numbers[~heard].tolist()}
-        reported = heard.copy()
+        if reportable is None:
+            reportable = np.ones(len(changes), dtype=np.bool_)
+        concerned = {*self._unreported, *changes.numbers[~reportable].tolist()}
+        reported = reportable.copy()
         old: dict[int, Answer] = {}
-        for place in np.flatnonzero(np.isin(changes.numbers, list(concerned))).tolist():
-            number = int(changes.numbers[place])
-            if not heard[place]:
-                self._unreported.setdefault(number, changes.old_answer(place))
+        for position in np.flatnonzero(np.isin(changes.numbers, list(concerned))).tolist():
+            number = int(changes.numbers[position])
+            if not reportable[position]:
+                self._unreported.setdefault(number, changes.old_answer(position))
             elif number in self._unreported:
-                old[place] = self._unreported.pop(number)
-                reported[place] = not same_answer(old[place], changes.new_answer(place))
+                old[position] = self._unreported.pop(number)
+                reported[position] = not same_answer(old[position], changes.new_answer(position))
         return changes.with_old(old).take(reported)
 
     def advance(self, time: int) -> AnswerChanges:  # noqa: ARG002 - the protocol of runtimes has it
         """Return the answers that change as time passes without an event: none, since no view depends on time."""
         return NO_CHANGES
 
-    # questions
+    # answers
 
     def answer(self, number: int) -> Answer:
         """Return a view's present answer."""
@@ -267,7 +268,7 @@ class ViewRuntime:
 
     def explain(self, number: int, subscription: Subscription, event: Event) -> ViewExplanation:
         """Return a view's present answer, and why an event would change it or would not."""
-        assert isinstance(subscription.query, View)  # noqa: S101 - the caller asked
+        assert isinstance(subscription.query, View)  # noqa: S101 - the caller checked
         compiled = self.compile(subscription.query, subscription.id)
         answer = self.answer(number)
         names = [table.name for table in subscription.query.tables]
@@ -280,7 +281,7 @@ class ViewRuntime:
             if update.table.is_late(update.key, update.end):
                 outside.insert(0, f"the event ended at {event.end}, before the stored row: it is late")
         if outside or update is None:
-            return explain_view(subscription, compiled, answer, answer, outside=tuple(outside))
+            return explain_view(subscription, compiled, answer, answer, not_reached_reasons=tuple(outside))
         table, slot = update.table, update.table.find(update.key)
         family = new_family(compiled, self._matcher)
         family.load(self.tables.contents(family.tables))
@@ -303,14 +304,14 @@ class ViewRuntime:
         )
         updates: dict[int, RowUpdate] = {}
         refused: list[tuple[int, str]] = []
-        for place, event in enumerate(events):
+        for position, event in enumerate(events):
             try:
                 update = alone.read(event)
             except EventError as fault:
-                refused.append((place, str(fault)))
+                refused.append((position, str(fault)))
             else:
                 if update is not None:
-                    updates[place] = update
+                    updates[position] = update
         changes = alone.process(list(updates.values()))
         return replace(changes, rows=np.array(list(updates), dtype=np.int64)[changes.rows]), refused
 
@@ -330,12 +331,12 @@ class ViewRuntime:
 
     # interruptions
 
-    def _leave_stale(self, follow: Callable[[Any], AnswerChanges]) -> AnswerChanges:
-        """Let each stale family `follow` the changes of its tables, given its key, and return the answers that change."""
+    def _change_stale(self, change: Callable[[Any], AnswerChanges]) -> AnswerChanges:
+        """Call `change` with the key of each stale family, and return the answers that change."""
         parts: list[AnswerChanges] = []
         try:
             while self._stale:
-                parts.append(follow(self._stale[-1]))
+                parts.append(change(self._stale[-1]))
                 self._stale.pop()
         except BaseException:
             for part in parts:
@@ -344,12 +345,13 @@ class ViewRuntime:
         return parts[0] if len(parts) == 1 else AnswerChanges.join(parts)
 
     def _rebuild_stale(self) -> None:
-        """Build the families again that an interrupted call left, and take note of answers that differ."""
+        """Build the families again that an interrupted call left, and record answers that differ."""
         while self._stale:
             self._rebuild(self._stale[-1])
             self._stale.pop()
 
     def _rebuild(self, key: Any) -> None:
+        """Replace a family by one built from the tables, and record its answers that differ as unreported."""
         old = self._families.get(key)
         if old is None:  # all its subscriptions have been removed
             return

@@ -18,7 +18,7 @@ from tocsin.model.values import Value
 from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.interning import InterningTable
 from tocsin.structures.slots import Slots
-from tocsin.views.batch import Batch, BatchChanges, previous_places
+from tocsin.views.batch import Batch, BatchChanges, previous_positions
 from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Cells, Key, decode, key_of
 from tocsin.views.changes import Row
 
@@ -39,7 +39,7 @@ class RowUpdate(Struct, frozen=True):
 class StoredTable:
     """The rows of a table, each in a slot; an event replaces the whole row of its key.
 
-    A row that ended before the one that is held is late, and changes nothing. `key` names one attribute or several.
+    A row that ended before the stored one is late, and changes nothing. `key` names one attribute or several.
     """
 
     def __init__(self, name: str, key: tuple[str, ...]) -> None:
@@ -66,7 +66,7 @@ class StoredTable:
         return RowUpdate(self, self.key_of(row), None if deletes else row, event.end, {})
 
     def upsert(self, key: Key, row: Row, end: int) -> int | None:
-        """Put a row in the place of that with its key, if there is one; return its slot, None if it is late."""
+        """Insert a row, or replace the row with its key; return its slot, None if it is late."""
         slot = self._slots.get(key)
         if slot is None:
             slot = self._slots[key] = self._new_slot()
@@ -78,31 +78,31 @@ class StoredTable:
         return slot
 
     def upsert_batch(self, batch: Batch, ends: Int64s) -> BatchChanges | None:
-        """Put rows in the place of those with their keys, one after another, and return what changed.
+        """Insert rows, or replace those with their keys, one after another, and return the changes.
 
         Return None and change nothing if one key has several rows that are not in the order of their end.
         """
         repeated = len(set(batch.keys)) < len(batch)
         if repeated and (ends[1:] < ends[:-1]).any():
             return None
-        held = np.array([self._slots.get(key, -1) for key in batch.keys], dtype=np.int64)
-        # An event without a stored row cannot be late; slot 0 is read in its place and ignored.
-        late = (held >= 0) & (ends < self._ends[np.maximum(held, 0)])
+        stored = np.array([self._slots.get(key, -1) for key in batch.keys], dtype=np.int64)
+        # An event without a stored row cannot be late; slot 0 is read instead and ignored.
+        late = (stored >= 0) & (ends < self._ends[np.maximum(stored, 0)])
         self.late += int(late.sum())
-        places = np.flatnonzero(~late)
-        slots = held[places]
+        positions = np.flatnonzero(~late)
+        slots = stored[positions]
         fresh = np.flatnonzero(slots < 0)
         for at in fresh.tolist():
-            key = batch.keys[places[at]]
+            key = batch.keys[positions[at]]
             slot = self._slots.get(key)
             if slot is None:
                 slot = self._slots[key] = self._new_slot()
             slots[at] = slot
-        previous = previous_places(slots)
+        previous = previous_positions(slots)
         last = np.ones(len(slots), dtype=np.bool_)
         last[previous[previous >= 0]] = False
-        self._write_batch(batch, places[last], slots[last], ends)
-        return BatchChanges(self.name, places, slots, previous)
+        self._write_batch(batch, positions[last], slots[last], ends)
+        return BatchChanges(self.name, positions, slots, previous)
 
     def delete(self, key: Key, end: int) -> int | None:
         """Remove the row with a key, and return the slot it had; None if there is none, or a later one."""
@@ -118,7 +118,7 @@ class StoredTable:
         return slot
 
     def key_of(self, row: Row) -> Key:
-        """Return the key of a row, or raise `EventError` if a part of it is absent."""
+        """Return the key of a row, or raise `EventError` if a part of it is missing."""
         values = []
         for name in self.key:
             value = row.get(name)
@@ -132,7 +132,7 @@ class StoredTable:
         return self._slots.get(key)
 
     def is_late(self, key: Key, end: int) -> bool:
-        """Tell whether a row ended before the one that is held with its key."""
+        """Tell whether a row ended before the stored one with its key."""
         slot = self._slots.get(key)
         return slot is not None and end < int(self._ends[slot])
 
@@ -158,12 +158,12 @@ class StoredTable:
     # as one file
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return all that is held, its rows in the order they came: arrays by name, and the rest as JSON has it."""
+        """Return the whole state, its rows in the order they came: arrays by name, and the rest as JSON has it."""
         slots = np.fromiter(self._slots.values(), dtype=np.int64, count=len(self._slots))
         arrays: dict[str, NDArray[Any]] = {"ends": self._ends[slots], "shapes": self._shapes[slots]}
-        for place, cells in enumerate(self._cells.values()):
-            arrays[f"kinds{place}"] = cells.kinds[slots]
-            arrays[f"words{place}"] = cells.words[slots]
+        for position, cells in enumerate(self._cells.values()):
+            arrays[f"kinds{position}"] = cells.kinds[slots]
+            arrays[f"words{position}"] = cells.words[slots]
         texts = [
             value if isinstance(value, (str, type(None))) else [str(value)] for value in self._codes.values
         ]
@@ -176,9 +176,9 @@ class StoredTable:
         table = cls(name, tuple(rest["key"]))
         values = [int(one[0]) if isinstance(one, list) else one for one in rest["values"]]
         columns = {}
-        for place, attribute in enumerate(rest["names"]):
+        for position, attribute in enumerate(rest["names"]):
             cells = columns[attribute] = Cells(0)
-            cells.kinds, cells.words = arrays[f"kinds{place}"], arrays[f"words{place}"]
+            cells.kinds, cells.words = arrays[f"kinds{position}"], arrays[f"words{position}"]
             cells.floats = cells.words.view(np.float64)
         ends, shapes = arrays["ends"].tolist(), arrays["shapes"].tolist()
         for at, (end, shape) in enumerate(zip(ends, shapes, strict=True)):
@@ -187,6 +187,7 @@ class StoredTable:
         return table
 
     def _new_slot(self) -> int:
+        """Return a free slot; all columns grow if there is none."""
         slot = self._free.take()
         if slot == len(self._ends):
             more = 2 * slot
@@ -224,7 +225,7 @@ class StoredTable:
             if old >= 0:
                 self._codes.release_one(old)
 
-    def _write_batch(self, batch: Batch, places: Int64s, slots: Int64s, ends: Int64s) -> None:
+    def _write_batch(self, batch: Batch, positions: Int64s, slots: Int64s, ends: Int64s) -> None:
         """Write rows of a batch into slots, of which each is there once."""
         shapes = self._shapes[slots]
         self._names.release(shapes[shapes >= 0].astype(np.int64))
@@ -233,10 +234,10 @@ class StoredTable:
             self._codes.release(cells.words[slots[kinds == CODED]])
             cells.kinds[slots] = ABSENT
         for name, column in batch.columns.items():
-            held = self._cells.get(name)
-            if held is None:
-                held = self._cells[name] = Cells(len(self._ends))
-            part = column.take(places)
+            target = self._cells.get(name)
+            if target is None:
+                target = self._cells[name] = Cells(len(self._ends))
+            part = column.take(positions)
             words = part.words
             if name in batch.texts:
                 coded = part.kinds == CODED
@@ -246,13 +247,15 @@ class StoredTable:
                     for text, count in zip(batch.texts[name], counts.tolist(), strict=True)
                 ]
                 words = np.where(coded, np.array([*codes, -1], dtype=np.int64)[words], words)
-            held.kinds[slots], held.words[slots] = part.kinds, words
+            target.kinds[slots], target.words[slots] = part.kinds, words
         if batch.is_full:
             taken = self._names.acquire(tuple(batch.columns), len(slots)) if len(slots) else -1
             self._shapes[slots] = taken
         else:
-            self._shapes[slots] = [self._names.acquire(batch.names(place)) for place in places.tolist()]
-        self._ends[slots] = ends[places]
+            self._shapes[slots] = [
+                self._names.acquire(batch.names(position)) for position in positions.tolist()
+            ]
+        self._ends[slots] = ends[positions]
 
     def _clear(self, slot: int) -> None:
         """Release the codes of a row."""

@@ -102,7 +102,7 @@ def test_a_quadrant_spreads_from_its_place_on_the_diagonal() -> None:
     infinite = np.full(5, np.inf)
     spread = can.spread(Messages(np.arange(5), x, x, -infinite, infinite))
     for r in range(5):
-        assert spread.zones[spread.starts[r]] == can.zones.diagonal[can.diagonal_places(x[r : r + 1])[0]]
+        assert spread.zones[spread.starts[r]] == can.zones.diagonal[can.diagonal_positions(x[r : r + 1])[0]]
         wanted = (can.zones.low1 <= x[r]) & (can.zones.high2 > x[r])
         assert sorted(zone for zone, _, _ in reached(spread, r)) == np.flatnonzero(wanted).tolist()
 

@@ -48,7 +48,7 @@ def test_the_diagonal_goes_through_its_zones_in_order(network: Grown) -> None:
     assert zones.diagonal_from[0] == -np.inf
     assert (np.diff(zones.diagonal_from) > 0).all()
     x = np.concatenate([network.coordinates(60), zones.diagonal_from[1:]])
-    assert zones.diagonal[can.diagonal_places(x)].tolist() == can.locate(x, x).tolist()
+    assert zones.diagonal[can.diagonal_positions(x)].tolist() == can.locate(x, x).tolist()
     assert (
         can.locate(zones.diagonal_from[1:], zones.diagonal_from[1:]).tolist() == zones.diagonal[1:].tolist()
     )
@@ -74,7 +74,7 @@ def test_rows_are_divided_among_more_of_the_diagonal() -> None:
 def test_rows_alone_are_divided_evenly() -> None:
     rows = np.arange(320.0)
     can = build_can(32, Splitting.DATABASE, lows=NONE, highs=NONE, rows=rows, domain=(0.0, 320.0), seed=3)
-    held = np.bincount(can.diagonal_places(rows))
+    held = np.bincount(can.diagonal_positions(rows))
     assert held.tolist() == [10] * 32
 
 
@@ -82,7 +82,7 @@ def test_rows_count_by_their_share_however_many_subscriptions_there_are() -> Non
     lows, rows = np.linspace(0, 1, 100), np.arange(20.0, 30.0)
     # First the subscriptions are halved; then all rows are more than what half of these has left.
     can = build_can(3, Splitting.DATABASE, lows=lows, highs=lows + 1, rows=rows, domain=(0.0, 50.0), seed=3)
-    assert np.bincount(np.unique(can.diagonal_places(rows), return_inverse=True)[1]).tolist() == [5, 5]
+    assert np.bincount(np.unique(can.diagonal_positions(rows), return_inverse=True)[1]).tolist() == [5, 5]
 
 
 def test_zones_without_ranges_are_not_split() -> None:

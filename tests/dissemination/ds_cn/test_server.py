@@ -133,7 +133,7 @@ def test_a_walk_goes_from_owner_to_owner_until_a_row_is_low_enough() -> None:
     # Owners: 0 has 10 and 20, 1 has 30 and 40, 2 has 50 to 70, 3 has 100.
     walked = walked_from(split_at(25, 45, 75), TABLE, ((40, 12), (40, 4)))
     assert sent(walked) == [(1, 0, 3, 0), (0, 1, 3, 1), (1, 2, 3, 0), (2, 3, 3, 1), (3, 1, 3, 2)]
-    assert walked.coordinators.place.tolist() == [1]
+    assert walked.coordinators.position.tolist() == [1]
     assert walked.coordinators.step.tolist() == [3]
     # Of the rows passed, none was below 4: the two ends alone come back.
     assert walked.returned.x.tolist() == [20, 100]
@@ -168,7 +168,7 @@ def test_an_ignorable_change_ends_at_the_owner() -> None:
 
 def test_a_row_that_moves_is_reported_by_its_old_owner() -> None:
     walked = walked_from(split_at(25, 45, 75), TABLE, ((30, 8), (100, 9)))
-    assert walked.coordinators.place.tolist() == [1]
+    assert walked.coordinators.position.tolist() == [1]
     assert {receiver for _, receiver, *_ in sent(walked)[-1:]} == {1}
     # There is a lower row at the new x: nothing to walk for, which the old owner has to hear.
     assert (3, 1, 3, 0) in sent(walked)
@@ -184,11 +184,11 @@ def test_rows_come_from_visited_owners_and_are_charged() -> None:
             found, tuples = walked.messages, walked.returned
             for change in np.flatnonzero(walked.coordinators.is_relevant).tolist():
                 of = found.cause == change
-                knows = {walked.changes.old_place[change], walked.changes.new_place[change]}
+                knows = {walked.changes.old_position[change], walked.changes.new_position[change]}
                 asked = knows | set(found.receiver[of & ~found.is_reply])
-                held_by = can.diagonal_places(tuples.x[tuples.change == change])
+                held_by = can.diagonal_positions(tuples.x[tuples.change == change])
                 assert set(held_by) <= asked
-                for owner in asked - {-1, walked.coordinators.place[change]}:
+                for owner in asked - {-1, walked.coordinators.position[change]}:
                     fields = found.fields[of & found.is_reply & (found.sender == owner)]
                     assert fields[fields > 1].sum() == 3 * np.count_nonzero(held_by == owner)
                 last = found.step[of].max(initial=-1)

@@ -38,7 +38,7 @@ def test_a_change_to_an_invalid_point_is_refused_before_any_is_made(
     x, y = world.queries.x[:2], world.queries.y[:2]
     changes = PointChanges(x, y, np.array([x[0], wrong[0]]), np.array([y[0] - 50, wrong[1]]))
     before = [strategy.answer(number) for number in range(len(world.queries))]
-    with pytest.raises(TocsinError, match=r"change 1: its new place \(.*\) is no point; both are finite"):
+    with pytest.raises(TocsinError, match=r"change 1: its new point \(.*\) is not valid; both are finite"):
         strategy.publish(changes)
     assert [strategy.answer(number) for number in range(len(world.queries))] == before
 

@@ -31,8 +31,8 @@ class Can:
         _check_finite("point", x1, x2)
         return self._owners(x1, x2)
 
-    def diagonal_places(self, x: Floats) -> IdArray:
-        """Return, for each x, the place in `zones.diagonal` of the zone that holds (x, x)."""
+    def diagonal_positions(self, x: Floats) -> IdArray:
+        """Return, for each x, the position in `zones.diagonal` of the zone that holds (x, x)."""
         return np.searchsorted(self.zones.diagonal_from, x, side="right") - 1
 
     def route(self, sources: IdArray, x1: Floats, x2: Floats) -> Routes:

@@ -281,9 +281,9 @@ def _check(nodes: int, lows: Floats, highs: Floats, rows: Floats, domain: tuple[
             f"the domain from {domain[0]} to {domain[1]} cannot be divided; give two finite numbers, the smaller first"
         )
     if len(wrong := np.flatnonzero(~(np.isfinite(lows) & np.isfinite(highs) & (lows <= highs)))):
-        place = int(wrong[0])
+        position = int(wrong[0])
         raise TocsinError(
-            f"subscription {place} has the range from {lows[place]} to {highs[place]}; give two finite numbers, "
+            f"subscription {position} has the range from {lows[position]} to {highs[position]}; give two finite numbers, "
             "the smaller first"
         )
     if len(wrong := np.flatnonzero(~np.isfinite(rows))):

@@ -26,7 +26,7 @@ from tocsin.dissemination.ds_cn.state import Ended, RowChanges
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.matching import IdArray
 from tocsin.structures.growth import grown
-from tocsin.views.aggregates.base import absent
+from tocsin.views.aggregates.base import missing_point_error
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.messages import Messages
 
@@ -95,7 +95,7 @@ class SubscriptionMinima:
             ended := broadcast_changes(self._rows, self._minima, plan, progress, reached, self._output)
         ) != Ended.DONE:
             if ended == Ended.ABSENT:
-                raise absent(changes, int(quadrants.change[progress[Progress.BROADCASTS]]))
+                raise missing_point_error(changes, int(quadrants.change[progress[Progress.BROADCASTS]]))
             if ended == Ended.NO_ROOM_FOR_ROWS:
                 self._rows = server.with_room(self._rows)
                 self._output = self._output._replace(stairs=server.new_rows(len(self._rows.x)))

@@ -12,7 +12,7 @@ from tocsin.dissemination.ds_cn._kernels.walks import Coordinators, Output, Prog
 from tocsin.dissemination.ds_cn.state import DiagonalRows, Ended, RowChanges
 from tocsin.matching import IdArray
 from tocsin.structures.growth import grown
-from tocsin.views.aggregates.base import absent
+from tocsin.views.aggregates.base import missing_point_error
 from tocsin.views.aggregates.extremes import Extremes
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.messages import Messages
@@ -28,36 +28,36 @@ def distribute_rows(can: Can, x: Floats, height: Floats) -> DiagonalRows:
     """Return the rows, each at the owner of the zone of (x, x)."""
     order = np.lexsort((height, x))
     x, height = x[order] + 0.0, height[order]
-    counts = np.bincount(can.diagonal_places(x), minlength=len(can.zones.diagonal))
+    counts = np.bincount(can.diagonal_positions(x), minlength=len(can.zones.diagonal))
     return _lay_out(counts, x, height)
 
 
 def with_room(rows: DiagonalRows) -> DiagonalRows:
-    """Return the rows with more room at every place."""
+    """Return the rows with more room at every position."""
     ends = rows.starts[:-1] + rows.counts
     used = np.concatenate([np.arange(begin, end) for begin, end in zip(rows.starts[:-1], ends, strict=True)])
     return _lay_out(rows.counts, rows.x[used], rows.height[used])
 
 
 def to_row_changes(can: Can, kind: str, changes: PointChanges) -> RowChanges:
-    """Return changes with heights, and the places on the diagonal where they happen."""
+    """Return changes with heights, and the positions on the diagonal where they happen."""
     old_x, new_x = (np.ascontiguousarray(x, dtype=np.float64) + 0.0 for x in (changes.old_x, changes.new_x))
     return RowChanges(
         old_x,
         heights_of(kind, changes.old_y),
         new_x,
         heights_of(kind, changes.new_y),
-        _places(can, old_x),
-        _places(can, new_x),
+        _diagonal_positions(can, old_x),
+        _diagonal_positions(can, new_x),
     )
 
 
-def _places(can: Can, x: Floats) -> IdArray:
-    return np.where(np.isnan(x), -1, can.diagonal_places(x)).astype(np.int64)
+def _diagonal_positions(can: Can, x: Floats) -> IdArray:
+    return np.where(np.isnan(x), -1, can.diagonal_positions(x)).astype(np.int64)
 
 
 def _lay_out(counts: IdArray, x: Floats, height: Floats) -> DiagonalRows:
-    """Return rows, given in the order of places, with room for half as many again at each place."""
+    """Return rows, given in the order of positions, with room for half as many again at each position."""
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts + counts // 2 + 8, out=starts[1:])
     to = np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts) + np.arange(len(x))
@@ -69,7 +69,7 @@ def _lay_out(counts: IdArray, x: Floats, height: Floats) -> DiagonalRows:
 
 
 class Walked(Struct, frozen=True):
-    """The walks of a batch: messages between places on the diagonal, the rows returned, and the coordinator of each change."""
+    """The walks of a batch: messages between positions on the diagonal, the rows returned, and the coordinator of each change."""
 
     changes: RowChanges
     coordinators: Coordinators
@@ -102,7 +102,7 @@ class DistributedServer:
         progress = np.zeros(len(Progress), dtype=np.int64)
         while (ended := walk_changes(self.rows, by_row, progress, out)) != Ended.DONE:
             if ended == Ended.ABSENT:
-                raise absent(changes, int(progress[Progress.CHANGES]))
+                raise missing_point_error(changes, int(progress[Progress.CHANGES]))
             if ended == Ended.NO_ROOM_FOR_ROWS:
                 self.rows = with_room(self.rows)
             else:
@@ -138,7 +138,7 @@ def reformulate(walked: Walked) -> Messages:
     relevant = np.flatnonzero(walked.coordinators.is_relevant)
     changes, returned = walked.changes, walked.returned
     kept = walked.coordinators.is_relevant[returned.change]
-    was, will = relevant[changes.old_place[relevant] >= 0], relevant[changes.new_place[relevant] >= 0]
+    was, will = relevant[changes.old_position[relevant] >= 0], relevant[changes.new_position[relevant] >= 0]
     infinite = np.full(len(relevant), np.inf)
     line, at = _side_by_side(
         np.concatenate([relevant, relevant, was, will, returned.change[kept]]),

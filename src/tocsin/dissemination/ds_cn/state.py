@@ -19,25 +19,25 @@ class Ended(IntEnum):
 
 
 class DiagonalRows(NamedTuple):
-    """Rows by place on the diagonal; those of place p stand from starts[p] on, sorted by x, then height.
+    """Rows by position on the diagonal; those of position p stand from starts[p] on, sorted by x, then height.
 
-    A height is y, or -y for `max`, so the lowest row always wins. The rest of a place's block, up to the start of the
+    A height is y, or -y for `max`, so the lowest row always wins. The rest of a position's block, up to the start of the
     next, is free.
     """
 
-    starts: NDArray[np.int64]  # [places + 1]
-    counts: NDArray[np.int64]  # [places]
-    lowest: NDArray[np.float64]  # [places] the lowest height; inf where there is no row
+    starts: NDArray[np.int64]  # [positions + 1]
+    counts: NDArray[np.int64]  # [positions]
+    lowest: NDArray[np.float64]  # [positions] the lowest height; inf where there is no row
     x: NDArray[np.float64]  # [room]
     height: NDArray[np.float64]  # [room]
 
 
 class RowChanges(NamedTuple):
-    """Changes of rows, in order; where there is no row, x and height are NaN and the place is -1."""
+    """Changes of rows, in order; where there is no row, x and height are NaN and the position is -1."""
 
     old_x: NDArray[np.float64]  # [changes]
     old_height: NDArray[np.float64]
     new_x: NDArray[np.float64]
     new_height: NDArray[np.float64]
-    old_place: NDArray[np.int64]
-    new_place: NDArray[np.int64]
+    old_position: NDArray[np.int64]
+    new_position: NDArray[np.int64]

@@ -76,9 +76,9 @@ def _tree(
     stubs = [inner[0]] * wanted[inner[0]]
     links = []
     for node in (*inner[1:], *outer):
-        place = int(next(draws) * len(stubs))
-        links.append((node, stubs[place]))
-        stubs[place] = stubs[-1]
+        position = int(next(draws) * len(stubs))
+        links.append((node, stubs[position]))
+        stubs[position] = stubs[-1]
         stubs.pop()
         stubs += [node] * (wanted[node] - 1)
     return links, stubs
@@ -102,9 +102,9 @@ def _fill(
         lacks, lacking[node] = lacking[node], 0  # its own stubs are stale from here on
         refused = []
         while lacks and stubs:
-            place = int(next(draws) * len(stubs))
-            other = stubs[place]
-            stubs[place] = stubs[-1]
+            position = int(next(draws) * len(stubs))
+            other = stubs[position]
+            stubs[position] = stubs[-1]
             stubs.pop()
             if not lacking[other]:
                 continue

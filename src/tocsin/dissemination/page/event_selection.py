@@ -85,7 +85,7 @@ class _Selection:
         self._rows: list[Point | None] = list(zip(queries.x.tolist(), queries.y.tolist(), strict=True))
         self._rows += [None] * (max((row for row, _ in candidates), default=-1) + 1 - len(self._rows))
         self._least, self._affected = least, affected
-        place, before = 0, -1
+        position, before = 0, -1
         absent: set[EventKind] = set()
         while before < len(self.events) < _FEWEST:
             before = len(self.events)
@@ -93,12 +93,12 @@ class _Selection:
                 if kind in absent:
                     continue
                 # A spike is followed by its return only.
-                end = min(place + 1, len(candidates)) if kind == EventKind.RETURN else len(candidates)
-                found = next((at for at in range(place, end) if self._take(*candidates[at], kind)), None)
+                end = min(position + 1, len(candidates)) if kind == EventKind.RETURN else len(candidates)
+                found = next((at for at in range(position, end) if self._take(*candidates[at], kind)), None)
                 if found is None:
                     absent.add(kind)
                 else:
-                    place = found + 1
+                    position = found + 1
 
     def _take(self, row: int, new: Point | None, wanted: EventKind) -> bool:
         """Apply a change if it is of the wanted kind, and return whether it was."""

@@ -237,8 +237,8 @@ def page_text(scene: Scene) -> str:
     scripts = "\n".join(_part(name) for name in _SCRIPTS)
     inserted = {"/*style*/": _part("page.css"), "/*scene*/": data, "/*script*/": scripts}
     text = _part("page.html")
-    for place, part in inserted.items():
-        text = text.replace(place, part, 1)
+    for placeholder, part in inserted.items():
+        text = text.replace(placeholder, part, 1)
     return text
 
 

@@ -70,7 +70,7 @@ class Queries(ABC):
 
     @abstractmethod
     def empty_answers(self) -> Answers:
-        """Return the subscribers' side before any has begun; places are the subscriptions' numbers."""
+        """Return the subscribers' side with no subscription yet; slots are the subscriptions' numbers."""
 
     def begin(self, answers: Answers, server: Reformulator, numbers: IdArray) -> None:
         """Give subscriptions their answers from a server's present rows."""

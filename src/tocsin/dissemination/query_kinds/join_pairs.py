@@ -38,7 +38,7 @@ class _PairChanges(NamedTuple):
     """Pairs that come (sign 1) or go (sign -1) for a subscription, as columns."""
 
     change: IdArray
-    place: IdArray
+    slot: IdArray
     r: IdArray
     s: IdArray
     sign: NDArray[np.int8]
@@ -61,8 +61,8 @@ class PairReformulator(Reformulator):
     def reformulate(self, changes: Changes) -> Messages:
         """Apply `JoinChanges` in order, and return their messages."""
         columns: tuple[list[Any], ...] = ([], [], [], [], [], [])
-        for place, sign, (r, x, s, z) in self._apply(changes):
-            for column, value in zip(columns, (place, x, r, s, z, sign), strict=True):
+        for position, sign, (r, x, s, z) in self._apply(changes):
+            for column, value in zip(columns, (position, x, r, s, z, sign), strict=True):
                 column.append(value)
         types = (np.int64, np.float64, np.int64, np.int64, np.float64, np.int8)
         change, at, of_r, of_s, of_z, signs = (
@@ -76,22 +76,22 @@ class PairReformulator(Reformulator):
         changes.check()
         columns = (getattr(changes, name).tolist() for name in changes.__struct_fields__)
         rows = zip(*columns, strict=True)
-        for place, (number, id, old_key, old_value, new_key, new_value) in enumerate(rows):
+        for position, (number, id, old_key, old_value, new_key, new_value) in enumerate(rows):
             table = JoinSide(number)
             own = self._tables[table]
             goes, comes = old_key == old_key, new_key == new_key  # noqa: PLR0124 - NaN alone differs from itself
             if goes:
-                own.expect(place, id, old_key, old_value)
+                own.expect(position, id, old_key, old_value)
             elif comes:
-                own.expect_none(place, id)
+                own.expect_none(position, id)
             if (old_key, old_value) == (new_key, new_value):
                 continue
             if goes:
                 own.remove(id, old_key)
-                yield from ((place, -1, sides) for sides in self._pairs(table, id, old_key, old_value))
+                yield from ((position, -1, sides) for sides in self._pairs(table, id, old_key, old_value))
             if comes:
                 own.add(id, new_key, new_value)
-                yield from ((place, 1, sides) for sides in self._pairs(table, id, new_key, new_value))
+                yield from ((position, 1, sides) for sides in self._pairs(table, id, new_key, new_value))
 
     def _pairs(self, table: JoinSide, id: int, key: float, value: float) -> Iterator[_Sides]:
         """Yield all pairs of a row with rows of the other table."""
@@ -130,64 +130,64 @@ class PairAnswers(Answers):
         self._z_lows, self._z_highs = z_lows, z_highs
         self._sets: list[tuple[Pair, ...]] = [()] * len(z_lows)
 
-    def begin(self, places: IdArray, present: Present) -> None:
+    def begin(self, slots: IdArray, present: Present) -> None:
         """Give subscriptions the pairs within their ranges of x and z."""
         z, begins, ends = present["z"], present["begins"].tolist(), present["ends"].tolist()
         pairs = list(zip(present["r"].tolist(), present["s"].tolist(), strict=True))
-        for place, begin, end in zip(places.tolist(), begins, ends, strict=True):
-            taken = (self._z_lows[place] <= z[begin:end]) & (z[begin:end] <= self._z_highs[place])
-            self._sets[place] = tuple(sorted(pairs[begin + i] for i in np.flatnonzero(taken).tolist()))
+        for slot, begin, end in zip(slots.tolist(), begins, ends, strict=True):
+            taken = (self._z_lows[slot] <= z[begin:end]) & (z[begin:end] <= self._z_highs[slot])
+            self._sets[slot] = tuple(sorted(pairs[begin + i] for i in np.flatnonzero(taken).tolist()))
 
-    def end(self, places: IdArray) -> None:
+    def end(self, slots: IdArray) -> None:
         """Forget the sets of subscriptions."""
-        for place in places.tolist():
-            self._sets[place] = ()
+        for slot in slots.tolist():
+            self._sets[slot] = ()
 
     def apply(self, messages: Messages, matches: Matches) -> ChangedPairs:
         """Return the sets that change, each once per change, sorted by change and subscription."""
         changes = self._changes(messages, matches)
-        begins = np.flatnonzero(is_run_start(changes.change, changes.place))
-        places = changes.place[begins]
+        begins = np.flatnonzero(is_run_start(changes.change, changes.slot))
+        slots = changes.slot[begins]
         old, new = (np.empty(len(begins), dtype=object) for _ in range(2))
         lines = list(zip(changes.r.tolist(), changes.s.tolist(), changes.sign.tolist(), strict=True))
         sizes = np.diff(np.append(begins, len(lines)))
         ends = (begins + sizes).tolist()
-        for i, (place, begin, end) in enumerate(zip(places.tolist(), begins.tolist(), ends, strict=True)):
-            old[i] = self._sets[place]
-            new[i] = self._sets[place] = _updated(self._sets[place], lines[begin:end])
-        return ChangedPairs(changes.change[begins], places, old, new, pairs=sizes)
+        for i, (slot, begin, end) in enumerate(zip(slots.tolist(), begins.tolist(), ends, strict=True)):
+            old[i] = self._sets[slot]
+            new[i] = self._sets[slot] = _updated(self._sets[slot], lines[begin:end])
+        return ChangedPairs(changes.change[begins], slots, old, new, pairs=sizes)
 
     def _changes(self, messages: Messages, found: Matches) -> _PairChanges:
         """Return the pairs that come or go, sorted by change and subscription; a pair that goes and comes again is dropped."""
         payload = messages.payload
-        of, place = self._filtered(payload["z"], found)
+        of, slot = self._filtered(payload["z"], found)
         # At most two messages of a change are about the same pair; their signs are added.
-        lines = _numbered(messages.change, payload["r"], payload["s"])[of] * len(self._sets) + place
+        lines = _numbered(messages.change, payload["r"], payload["s"])[of] * len(self._sets) + slot
         order = np.argsort(lines, kind="stable")
         begins = np.flatnonzero(is_run_start(lines[order]))
         sign = np.add.reduceat(payload["sign"][of][order], begins) if len(begins) else np.empty(0, np.int8)
         unchanged = sign == 0
-        of, place, sign = of[order[begins]][~unchanged], place[order[begins]][~unchanged], sign[~unchanged]
+        of, slot, sign = of[order[begins]][~unchanged], slot[order[begins]][~unchanged], sign[~unchanged]
         change = messages.change[of]
-        order = np.lexsort((place, change))
-        of, place, sign = of[order], place[order], sign[order]
-        return _PairChanges(change[order], place, payload["r"][of], payload["s"][of], sign)
+        order = np.lexsort((slot, change))
+        of, slot, sign = of[order], slot[order], sign[order]
+        return _PairChanges(change[order], slot, payload["r"][of], payload["s"][of], sign)
 
     def _filtered(self, z: Floats, found: Matches) -> tuple[IdArray, IdArray]:
         """Return, as pairs, the messages and the subscriptions found for them whose range of z contains the message's z."""
-        messages, places = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        messages, slots = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         for begin in range(0, len(found), _BATCH):
             offsets = found.offsets[begin : begin + _BATCH + 1]
-            place = found.ids[offsets[0] : offsets[-1]]
+            slot = found.ids[offsets[0] : offsets[-1]]
             of = np.repeat(np.arange(begin, begin + len(offsets) - 1), np.diff(offsets))
-            taken = (self._z_lows[place] <= z[of]) & (z[of] <= self._z_highs[place])
+            taken = (self._z_lows[slot] <= z[of]) & (z[of] <= self._z_highs[slot])
             messages.append(of[taken])
-            places.append(place[taken])
-        return np.concatenate(messages), np.concatenate(places)
+            slots.append(slot[taken])
+        return np.concatenate(messages), np.concatenate(slots)
 
-    def answer(self, place: int) -> tuple[Any, ...]:
+    def answer(self, slot: int) -> tuple[Any, ...]:
         """Return a subscription's pairs, ascending."""
-        return self._sets[place]
+        return self._sets[slot]
 
     @property
     def nbytes(self) -> int:

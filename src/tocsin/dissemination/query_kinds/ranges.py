@@ -44,13 +44,13 @@ class RangeQueries(Queries):
         return len(self.x)
 
     def check(self, changes: PointChanges) -> None:
-        """Raise `TocsinError` at a change whose old or new place is neither a point nor absent."""
+        """Raise `TocsinError` at a change whose old or new point is neither a point nor NaN."""
         for when, x, y in (("old", changes.old_x, changes.old_y), ("new", changes.new_x, changes.new_y)):
             is_present = ~np.isnan(x) | ~np.isnan(y)
             if len(wrong := np.flatnonzero(is_present & ~self._is_point(x, y))):
                 at = int(wrong[0])
                 raise TocsinError(
-                    f"change {at}: its {when} place ({x[at]}, {y[at]}) is no point; {self._needs}, or both are NaN"
+                    f"change {at}: its {when} point ({x[at]}, {y[at]}) is not valid; {self._needs}, or both are NaN"
                 )
 
     def _check_rows(self) -> None:

@@ -90,7 +90,7 @@ def read_quotes(path: Path) -> Trace:
 
 
 def _before(stocks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return, of each quote, the place of the same stock's one before, or -1."""
+    """Return, of each quote, the position of the same stock's one before, or -1."""
     order = np.argsort(stocks, kind="stable")
     before = np.full(len(stocks), -1, dtype=np.int64)
     again = np.flatnonzero(np.diff(stocks[order]) == 0)

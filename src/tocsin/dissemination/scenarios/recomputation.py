@@ -66,15 +66,15 @@ class Recomputation:
         self._x, self._y = x.copy(), y.copy()
         self._lows, self._highs = lows, highs
 
-    def change(self, changes: PointChanges, place: int) -> None:
+    def change(self, changes: PointChanges, position: int) -> None:
         """Make one of the changes."""
-        old = changes.old_x[place], changes.old_y[place]
+        old = changes.old_x[position], changes.old_y[position]
         if np.isnan(old[0]):
             self._x, self._y = np.append(self._x, np.nan), np.append(self._y, np.nan)
             row = len(self._x) - 1
         else:
             row = int(np.flatnonzero((self._x == old[0]) & (self._y == old[1]))[0])
-        self._x[row], self._y[row] = changes.new_x[place], changes.new_y[place]
+        self._x[row], self._y[row] = changes.new_x[position], changes.new_y[position]
 
     def change_all(self, changes: PointChanges) -> None:
         """Make all changes at once: add the new points and remove the old ones; equal points count."""
@@ -102,15 +102,15 @@ class Recomputation:
         """Make changes one after another, and return how they change some subscriptions' answers."""
         found = []
         lows, highs = self._lows[numbers], self._highs[numbers]
-        for place in range(len(changes)):
+        for position in range(len(changes)):
             concerned = np.zeros(len(numbers), dtype=np.bool_)
-            for x in (changes.old_x[place], changes.new_x[place]):
+            for x in (changes.old_x[position], changes.new_x[position]):
                 concerned |= (lows <= x) & (x <= highs)
             before = {number: self.answer(number) for number in numbers[concerned].tolist()}
-            self.change(changes, place)
+            self.change(changes, position)
             for number, old in before.items():
                 if not is_same(old, new := self.answer(number)):
-                    found.append(AlteredAnswer(place, number, old, new))
+                    found.append(AlteredAnswer(position, number, old, new))
         return found
 
 
@@ -156,8 +156,8 @@ class PairRecomputation:
 
     def change_all(self, changes: JoinChanges) -> None:
         """Make all changes."""
-        for place in range(len(changes)):
-            self._change(changes, place)
+        for position in range(len(changes)):
+            self._change(changes, position)
         self._pairs = self._paired()
 
     def answer(self, number: int) -> tuple[tuple[int, int], ...]:
@@ -175,18 +175,18 @@ class PairRecomputation:
         """Make changes one after another, and return how they change some subscriptions' answers."""
         answers = {number: self.answer(number) for number in numbers.tolist()}
         found = []
-        for place in range(len(changes)):
-            self._change(changes, place)
+        for position in range(len(changes)):
+            self._change(changes, position)
             self._pairs = self._paired()
             for number, before in answers.items():
                 if (after := self.answer(number)) != before:
-                    found.append(AlteredAnswer(place, number, before, after))
+                    found.append(AlteredAnswer(position, number, before, after))
                     answers[number] = after
         return found
 
-    def _change(self, changes: JoinChanges, place: int) -> None:
-        rows, id = self._tables[JoinSide(int(changes.table[place]))], int(changes.id[place])
-        key, value = float(changes.new_key[place]), float(changes.new_value[place])
+    def _change(self, changes: JoinChanges, position: int) -> None:
+        rows, id = self._tables[JoinSide(int(changes.table[position]))], int(changes.id[position])
+        key, value = float(changes.new_key[position]), float(changes.new_value[position])
         rows.pop(id, None)
         if key == key:  # noqa: PLR0124 - NaN, of a row that goes, differs from itself
             rows[id] = key, value

@@ -119,14 +119,14 @@ def draw_updates(
     walk = _Walk(points, random)
     spiking = random.random(count) < spikes / max(1.0 - spikes, spikes)
     unwanted = None if ignorable is None else (random.random(count) < ignorable)
-    place = 0
-    while place < count:
-        if spiking[place]:
+    position = 0
+    while position < count:
+        if spiking[position]:
             walk.spike()
-            place += 2
+            position += 2
         else:
-            walk.step(None if unwanted is None else bool(unwanted[place]))
-            place += 1
+            walk.step(None if unwanted is None else bool(unwanted[position]))
+            position += 1
     return walk.updates(points.x, count)
 
 
@@ -190,8 +190,8 @@ class _Walk:
     def _is_ignorable(self, row: int, least: float) -> bool:
         """Return whether another row has the same x and a y that is no greater."""
         members, y = self._members, self._y
-        places = range(self._begins[row], self._ends[row])
-        return any(members[place] != row and y[members[place]] <= least for place in places)
+        positions = range(self._begins[row], self._ends[row])
+        return any(members[position] != row and y[members[position]] <= least for position in positions)
 
     def _draw(self) -> Iterator[tuple[int, float]]:
         """Return rows, and ways from -1 to 1, without end."""

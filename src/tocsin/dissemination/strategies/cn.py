@@ -77,7 +77,7 @@ class ContentNetwork(Strategy):
                 try:
                     messages = replica.reformulate(part)
                 except PointError as fault:
-                    raise fault.at(int(kept[fault.place])) from None
+                    raise fault.at(int(kept[fault.position])) from None
                 found.append(replace(messages, change=kept[messages.change]))
                 reached.append(np.full(len(messages), zone, dtype=np.int64))
         if not found:

@@ -42,7 +42,7 @@ class DistributedContentNetwork(Strategy):
         value = heights_of(self.queries.kind, heights.payload["value"])
         messages = replace(heights, payload={"value": value})
         owners = self.setting.can.zones.diagonal
-        sources = owners[walked.coordinators.place[messages.change]]
+        sources = owners[walked.coordinators.position[messages.change]]
         steps = walked.coordinators.step[messages.change]
         traffic, changed = disseminate(
             self.setting, self.queries, self._gateways, messages, sources, steps=steps

@@ -100,7 +100,7 @@ class Strategy(ABC):
         try:
             outcome = self._carry(changes)
         except PointError as fault:
-            raise fault.at(begin + fault.place) from None
+            raise fault.at(begin + fault.position) from None
         return outcome.shifted(begin) if begin else outcome
 
     @abstractmethod

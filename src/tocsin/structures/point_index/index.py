@@ -106,7 +106,7 @@ class PointIndex:
         greatest = int(ids.max())
         if greatest >= _MOST or int(self.state.tops[Top.SLOT]) + 2 * len(ids) > _MOST:
             raise OverflowError(
-                f"the point index numbers points and their places up to {_MOST:,}; divide them among several"
+                f"the point index numbers points and their slots up to {_MOST:,}; divide them among several"
             )
         self.state = with_places(self.state, greatest + 1)
 
@@ -120,6 +120,7 @@ class PointIndex:
         self.state.tops[Top.POINTS] += more
 
     def _add_one_by_one(self, roots: Int64s, ids: Int64s, x1: Float64s, x2: Float64s) -> None:
+        """Insert points into their trees, and rebuild each node that overflows or becomes uneven."""
         roots, ids = _writable(roots, np.int64), _writable(ids, np.int64)
         x1, x2, done = _writable(x1, np.float64), _writable(x2, np.float64), 0
         while done < len(ids):

@@ -18,7 +18,7 @@ USES: Final = 2  # the column behind a range's two ends
 def cover(index: HashIndex, ends: Int64s, entries: Int64s) -> int:
     """Count ranges, given by the bits of their ends; there must be room for all of them.
 
-    Write the entries of those that are new, and their places behind; return how many.
+    Write the entries of those that are new, and their positions behind; return how many.
     """
     fresh, half = np.int64(0), entries.shape[0] // 2
     for i in range(ends.shape[0]):

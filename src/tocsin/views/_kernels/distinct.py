@@ -1,4 +1,4 @@
-"""Distinct values: the widest interval around a point without another of its value, and what a change does to two."""
+"""Distinct values: the widest interval around a point without another of its value, and the messages of a change."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tocsin.views._kernels.message_room import MessageRoom, write_message
 
 MOST: Final = 5  # messages of one change
 NO_CODE: Final = -1
-_SEARCH: Final = 64  # points that are looked at in the time of the searches for one code
+_SEARCH: Final = 64  # points that can be read in the time of the searches for one code
 
 
 class Differences(NamedTuple):
-    """Messages: whom they concern, and the code that goes and the one that comes there, NO_CODE for none."""
+    """Messages: the ranges they concern, and the code that these lose and the one that they gain, NO_CODE for none."""
 
     room: MessageRoom
     removed: Int64s
@@ -33,20 +33,20 @@ class Differences(NamedTuple):
     count: Int64s  # [1] messages written
 
 
-class Held(NamedTuple):
-    """The points, in pairs of (code, x) and of (x, code)."""
+class CodedPoints(NamedTuple):
+    """The points in two orders: pairs of (code, x), and of (x, code)."""
 
     by_code: SortedBlocks
     by_x: SortedBlocks
     before: Int64s  # [entries] points by x in all entries before each
-    seen: Bools  # [codes] False, but while a range is walked through
+    seen: Bools  # [codes] whether the range being walked through has the code; else False
 
 
 @kernel
 def reformulate_distinct(points: SortedBlocks, changes: PairChanges, begin: int, out: Differences) -> int:
     """Make changes of (code, x) from `begin` on, and add at most MOST messages of each.
 
-    Return how far it came for want of room among the points; -1 - i if change i takes out a point that is not there.
+    Return how far it came for want of room among the points; -1 - i if change i removes a point that is not there.
     """
     for i in range(begin, changes.shape[1]):
         if not has_room(points):
@@ -54,7 +54,7 @@ def reformulate_distinct(points: SortedBlocks, changes: PairChanges, begin: int,
         gone, old, come, new = changes[0, i], changes[1, i], changes[2, i], changes[3, i]
         if not np.isnan(gone) and not delete(points, gone, old):
             return -1 - i
-        # Both are margins among the other points, so what goes does not limit what comes, nor the reverse.
+        # Both are margins among the other points, so the old point does not limit the new one, nor the reverse.
         goes = comes = (np.nan, np.nan, np.nan)
         for code, x, is_old in ((gone, old, True), (come, new, False)):
             if not np.isnan(code):
@@ -65,7 +65,7 @@ def reformulate_distinct(points: SortedBlocks, changes: PairChanges, begin: int,
                     comes = margin
         if not np.isnan(come):
             insert(points, come, new)
-        _tell_apart(out, i, (goes, comes), gone, come)
+        _write_disjoint_messages(out, i, (goes, comes), gone, come)
     return changes.shape[1]
 
 
@@ -76,22 +76,22 @@ def _margin(points: SortedBlocks, code: float, x: float) -> tuple[float, float, 
     All are NaN if a point of the code lies at x itself.
     """
     at = np.int64(lower_bound(points, code, x))
-    entry, place = at // BLOCK, at % BLOCK
+    entry, offset = at // BLOCK, at % BLOCK
     left, right = -np.inf, np.inf
-    if place < points.size[entry] and points.first[points.block[entry], place] == code:
-        right = points.second[points.block[entry], place]
+    if offset < points.size[entry] and points.first[points.block[entry], offset] == code:
+        right = points.second[points.block[entry], offset]
         if right == x:
             return np.nan, np.nan, np.nan
-    if place == 0 and entry > 0:
+    if offset == 0 and entry > 0:
         entry -= 1
-        place = points.size[entry]
-    if place > 0 and points.first[points.block[entry], place - 1] == code:
-        left = points.second[points.block[entry], place - 1]
+        offset = points.size[entry]
+    if offset > 0 and points.first[points.block[entry], offset - 1] == code:
+        left = points.second[points.block[entry], offset - 1]
     return left, x, right
 
 
 @helper
-def _tell_apart(
+def _write_disjoint_messages(
     out: Differences,
     change: int,
     margins: tuple[tuple[float, float, float], tuple[float, float, float]],
@@ -100,34 +100,35 @@ def _tell_apart(
 ) -> None:
     """Write disjoint messages for the ranges that lose a code, gain one, or both.
 
-    A margin (l, x, r) stands for the ranges with l < x1 <= x <= x2 < r, a rectangle. Where two of them meet, what one
-    has beside is three rectangles at most: to the left of what they share, and below or to the right, and above.
+    A margin (l, x, r) stands for the ranges with l < x1 <= x <= x2 < r, a rectangle. Where two of them meet, the part that one
+    has outside the other is three rectangles at most. NaN means no code, since codes are floats in pairs.
     """
     (l1, x1, r1), (l2, x2, r2) = margins
     low, high, left, right = min(x1, x2), max(x1, x2), max(l1, l2), min(r1, r2)
     is_shared = not np.isnan(x1) and not np.isnan(x2) and left < low and high < right
     if is_shared and gone != come:
-        _write(out, change, (low, high, left, right), gone, come)
+        _append_message(out, change, (low, high, left, right), gone, come)
     for (l, x, r), removed, added in ((margins[0], gone, np.nan), (margins[1], np.nan, come)):  # noqa: E741
         if np.isnan(x):
             continue
         if not is_shared:
-            _write(out, change, (x, x, l, r), removed, added)
+            _append_message(out, change, (x, x, l, r), removed, added)
             continue
         if l < left:
-            _write(out, change, (left, x, l, r), removed, added)
+            _append_message(out, change, (left, x, l, r), removed, added)
         if x > low:
-            _write(out, change, (x, x, low, r), removed, added)
+            _append_message(out, change, (x, x, low, r), removed, added)
         if x < high:
-            _write(out, change, (low, x, left, high), removed, added)
+            _append_message(out, change, (low, x, left, high), removed, added)
         if r > right:
-            _write(out, change, (low, right, left, r), removed, added)
+            _append_message(out, change, (low, right, left, r), removed, added)
 
 
 @helper
-def _write(
+def _append_message(
     out: Differences, change: int, ends: tuple[float, float, float, float], removed: float, added: float
 ) -> None:
+    """Write one message: `removed` and `added` are codes, NaN for none."""
     at = out.count[0]
     write_message(out.room, at, change, ends)
     out.removed[at] = NO_CODE if np.isnan(removed) else np.int64(removed)
@@ -137,20 +138,20 @@ def _write(
 
 @kernel
 def codes_within(
-    held: Held, lows: Float64s, highs: Float64s, begin: int, offsets: Int64s, codes: Int64s
+    points: CodedPoints, lows: Float64s, highs: Float64s, begin: int, offsets: Int64s, codes: Int64s
 ) -> int:
     """Write the codes within each range from `begin` on, in any order, and return how far it came for want of room.
 
     A range of few points is walked through; in one of many, each code is searched for.
     """
     for i in range(begin, lows.shape[0]):
-        at = np.int64(lower_bound(held.by_x, lows[i], -np.inf))
-        end = np.int64(lower_bound(held.by_x, highs[i], np.inf))
-        inside = held.before[end // BLOCK] + end % BLOCK - held.before[at // BLOCK] - at % BLOCK
-        if inside > _SEARCH * held.seen.shape[0]:
-            count = _search(held, lows[i], highs[i], offsets[i], codes)
+        at = np.int64(lower_bound(points.by_x, lows[i], -np.inf))
+        end = np.int64(lower_bound(points.by_x, highs[i], np.inf))
+        inside = points.before[end // BLOCK] + end % BLOCK - points.before[at // BLOCK] - at % BLOCK
+        if inside > _SEARCH * points.seen.shape[0]:
+            count = _search(points, lows[i], highs[i], offsets[i], codes)
         else:
-            count = _walk(held, at, end, offsets[i], codes)
+            count = _walk(points, at, end, offsets[i], codes)
         if count < 0:
             return i
         offsets[i + 1] = count
@@ -158,41 +159,42 @@ def codes_within(
 
 
 @helper
-def _walk(held: Held, at: int, end: int, begin: int, codes: Int64s) -> int:
+def _walk(points: CodedPoints, at: int, end: int, begin: int, codes: Int64s) -> int:
     """Write the codes of the points of a stretch from `begin` on; return where they end, or -1 if there is no room."""
-    points = held.by_x
+    by_x = points.by_x
     count, has_room_left = begin, True
     while at < end and has_room_left:
-        entry, place = at // BLOCK, at % BLOCK
-        if place == points.size[entry]:
+        entry, offset = at // BLOCK, at % BLOCK
+        if offset == by_x.size[entry]:
             at = (entry + 1) * BLOCK
             continue
-        code = np.int64(points.second[points.block[entry], place])
-        if not held.seen[code]:
+        code = np.int64(by_x.second[by_x.block[entry], offset])
+        if not points.seen[code]:
             has_room_left = count < codes.shape[0]
             if has_room_left:
-                held.seen[code] = True
+                points.seen[code] = True
                 codes[count] = code
                 count += 1
         at += 1
     for i in range(begin, count):
-        held.seen[codes[i]] = False
+        points.seen[codes[i]] = False
     return count if has_room_left else np.int64(-1)
 
 
 @helper
-def _search(held: Held, low: float, high: float, begin: int, codes: Int64s) -> int:
-    """Write the codes of which a point lies in a range, as `_walk` does, at the cost of two searches for each code."""
-    points = held.by_code
+def _search(points: CodedPoints, low: float, high: float, begin: int, codes: Int64s) -> int:
+    """Write the codes that have a point in a range, as `_walk` does, at the cost of two searches for each code."""
+    by_code = points.by_code
     count, code = begin, 0.0
     while True:
-        at = np.int64(lower_bound(points, code, low))
-        entry, place = at // BLOCK, at % BLOCK
-        if place == points.size[entry]:
+        at = np.int64(lower_bound(by_code, code, low))
+        entry, offset = at // BLOCK, at % BLOCK
+        if offset == by_code.size[entry]:
             return count
-        found, x = points.first[points.block[entry], place], points.second[points.block[entry], place]
-        if found > code:  # which has no point from here on; the next one may have others before this
-            code = found
+        block = by_code.block[entry]
+        next_code, x = by_code.first[block, offset], by_code.second[block, offset]
+        if next_code > code:  # `code` has no point from `low` on; the next code may have points before x
+            code = next_code
             if x < low:
                 continue
         if x <= high:

@@ -5,7 +5,7 @@ inner range that all its subscriptions contain, the greatest minimum they may ha
 range that has a point of at most `stop` outside the inner one is concerned. From the inner range we walk outwards in both
 directions, each time to the next x with a lower y, until `stop` is reached: that is the hull. Of the two stairs, the higher
 next step is the new minimum of the ranges that reach it but no step that is lower: that is its message, and so the two
-are merged without being written down. Of equal steps the right one is told first, for the ranges that do not reach the
+are merged without being written down. Of equal steps the right one is written first, for the ranges that do not reach the
 left one.
 """
 
@@ -51,7 +51,7 @@ _NO_ROOM: Final = int(Ended.NO_ROOM)
 _ABSENT: Final = int(Ended.ABSENT)
 
 Part: TypeAlias = tuple[float, float, float, float, float, float]
-"""The peak (NaN if there is nothing to tell), `stop`, the inner range, and the x that no range told of reaches."""
+"""The peak (NaN if the part concerns no range), `stop`, the inner range, and the x that no concerned range reaches."""
 
 _PEAK: Final = 0
 _INNER_L: Final = 2

@@ -64,24 +64,24 @@ def reformulate_totals(changes: PairChanges, total: int, out: TotalMessages) -> 
         old, gone, new, come = changes[0, i], changes[1, i], changes[2, i], changes[3, i]
         if old == new:
             if gone != come and total != Total.COUNT:
-                count = _write(out, count, i, (old, old, -np.inf, np.inf), gone, come)
+                count = _append_message(out, count, i, (old, old, -np.inf, np.inf), gone, come)
             continue
         if not np.isnan(old):
             left = new if new < old else -np.inf
             right = new if new > old else np.inf
-            count = _write(out, count, i, (old, old, left, right), gone, np.nan)
+            count = _append_message(out, count, i, (old, old, left, right), gone, np.nan)
         if not np.isnan(new):
             left = old if old < new else -np.inf
             right = old if old > new else np.inf
-            count = _write(out, count, i, (new, new, left, right), np.nan, come)
+            count = _append_message(out, count, i, (new, new, left, right), np.nan, come)
             if not np.isnan(old) and gone != come and total != Total.COUNT:
                 both = (min(old, new), max(old, new), -np.inf, np.inf)
-                count = _write(out, count, i, both, gone, come)
+                count = _append_message(out, count, i, both, gone, come)
     return count
 
 
 @helper
-def _write(
+def _append_message(
     out: TotalMessages,
     at: int,
     change: int,
@@ -89,6 +89,7 @@ def _write(
     gone: float,
     come: float,
 ) -> int:
+    """Write one message at `at` and return the number of messages written."""
     write_message(out.room, at, change, ends)
     out.old_y[at], out.new_y[at] = gone, come
     return at + 1
@@ -159,8 +160,8 @@ def refresh_tallies(points: SortedBlocks, tallies: Int64s, sums: Int64s, bottom:
         if points.stale[block]:
             for j in range(width):
                 tallies[block, j] = 0
-            for place in range(points.size[entry]):
-                add_number(tallies, block, bottom, points.second[block, place], 1)
+            for position in range(points.size[entry]):
+                add_number(tallies, block, bottom, points.second[block, position], 1)
             points.stale[block] = False
         for j in range(width):
             sums[entry + 1, j] = sums[entry, j]
@@ -183,9 +184,9 @@ def tally_ranges(
 def _add_below(
     points: SortedBlocks, sums: Int64s, bottom: int, end: int, found: Int64s, row: int, sign: int
 ) -> None:
-    """Add the tally of all points before a place to a row, or if `sign` is -1 take it away."""
-    entry, places = end // BLOCK, end % BLOCK
+    """Add the tally of all points before a position to a row, or if `sign` is -1 take it away."""
+    entry, positions = end // BLOCK, end % BLOCK
     add_tally(found, row, sums, entry, sign)
     block = points.block[entry]
-    for place in range(places):
-        add_number(found, row, bottom, points.second[block, place], sign)
+    for position in range(positions):
+        add_number(found, row, bottom, points.second[block, position], sign)

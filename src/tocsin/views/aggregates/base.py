@@ -28,7 +28,7 @@ from tocsin.views.messages import Messages
 Present: TypeAlias = Mapping[str, NDArray[Any]]
 """The first answers of new subscriptions, as columns that both sides of an aggregate agree on."""
 
-Place: TypeAlias = tuple[int, ...]
+RowKey: TypeAlias = tuple[int, ...]
 """The order in which a row came to its table, or both orders of a pair of rows; it stays while the row does."""
 
 Read = TypeVar("Read")
@@ -36,16 +36,16 @@ State = TypeVar("State")
 
 
 class PointError(TocsinError):
-    """A change, named by its index, begins at a point that is not there."""
+    """A change, named by its position, has an old point that is not stored."""
 
-    def __init__(self, place: int, reason: str) -> None:
-        super().__init__(f"change {place}{reason}")
-        self.place = place
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"change {position}{reason}")
+        self.position = position
         self._reason = reason
 
-    def at(self, place: int) -> PointError:
-        """Return the same error of a change with another index, for callers that passed on some of the changes."""
-        return PointError(place, self._reason)
+    def at(self, position: int) -> PointError:
+        """Return the same error of a change at another position, for callers that passed on some of the changes."""
+        return PointError(position, self._reason)
 
 
 class Reads(StrEnum):
@@ -65,7 +65,7 @@ class Reformulator(Protocol):
     def reformulate(self, changes: PointChanges) -> Messages:
         """Make the changes one after another, and return their messages.
 
-        Raises `PointError` at a change that begins at a point that is not there; those before it are made.
+        Raises `PointError` at a change that has an old point that is not stored; those before it are made.
         """
 
     def present(self, lows: Floats, highs: Floats) -> Present:
@@ -99,7 +99,7 @@ class Answers(Protocol):
 class RowAggregate(ABC, Generic[Read, State]):
     """The answers of all subscriptions that ask the same of their rows.
 
-    `read` evaluates a row once for all of them. Rows come and go with `follow`; `settle` then logs the answers that changed.
+    `read` evaluates a row once for all of them. Rows come and go with `follow`; `log_changes` then logs the answers that changed.
     """
 
     new_state: Callable[[], State]  # returns the state of a subscription without rows
@@ -109,7 +109,7 @@ class RowAggregate(ABC, Generic[Read, State]):
         self.states: dict[int, State] = {}  # by the subscription's number
         self.touched: dict[
             int, Any
-        ] = {}  # by number, if its answer may have changed since `settle`: the old state
+        ] = {}  # by number, if its answer may have changed since `log_changes`: the old state
 
     def __len__(self) -> int:
         return len(self.states)
@@ -123,32 +123,32 @@ class RowAggregate(ABC, Generic[Read, State]):
         del self.states[number]
         self.touched.pop(number, None)
 
-    def follow(
-        self, place: Place, old: Read | None, new: Read | None, before: Sequence[int], after: Sequence[int]
+    def change_row(
+        self, row_key: RowKey, old: Read | None, new: Read | None, before: Sequence[int], after: Sequence[int]
     ) -> None:
-        """Take a row, as it was read before and after a change, and the subscriptions it belonged and belongs to, ascending."""
+        """Apply a change of a row from `old` to `new`; it belonged to the subscriptions `before`, now to `after`, ascending."""
         gone: Collection[int] = before
         come: Collection[int] = after
         if old == new and before and after:
             if before == after:
                 return
-            # The same is read of the row as before, so subscriptions that keep it are not concerned.
+            # The value is unchanged, so subscriptions that keep the row are not concerned.
             gone, come = set(before) - set(after), set(after) - set(before)
         if old is not None and gone:
-            self.add(place, old, gone, -1)
+            self.add(row_key, old, gone, -1)
         if new is not None and come:
-            self.add(place, new, come, 1)
+            self.add(row_key, new, come, 1)
 
     @abstractmethod
     def read(self, row: Row) -> Read | None:
         """Return the aggregated value of a row, or of a pair of rows; None if the row does not count."""
 
     @abstractmethod
-    def add(self, place: Place, value: Read, numbers: Collection[int], step: int) -> None:
+    def add(self, row_key: RowKey, value: Read, numbers: Collection[int], step: int) -> None:
         """Add a row to subscriptions, or remove it from them if `step` is -1."""
 
     @abstractmethod
-    def settle(self, row: int, log: ChangeLog) -> None:
+    def log_changes(self, row: int, log: ChangeLog) -> None:
         """Log the answers that have changed since the last call, as changed by a row."""
 
     @abstractmethod
@@ -182,11 +182,11 @@ def floats(column: Floats) -> Floats:
     return np.ascontiguousarray(column, dtype=np.float64)
 
 
-def absent(changes: PointChanges, place: int) -> PointError:
-    """Return the error of a change whose old point is not there."""
-    point = (float(changes.old_x[place]), float(changes.old_y[place]))
+def missing_point_error(changes: PointChanges, position: int) -> PointError:
+    """Return the error for a change whose old point is not stored."""
+    point = (float(changes.old_x[position]), float(changes.old_y[position]))
     return PointError(
-        place,
+        position,
         f": its old point {point} is not stored; the earlier changes are applied. "
         f"Start again, and load the table's points",
     )

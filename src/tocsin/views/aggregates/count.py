@@ -8,7 +8,7 @@ from typing import Final
 
 from tocsin.language.semantics import value_of
 from tocsin.views._kernels.totals import Total
-from tocsin.views.aggregates.base import AggregateStrategies, Place, Reads, RowAggregate
+from tocsin.views.aggregates.base import AggregateStrategies, Reads, RowAggregate, RowKey
 from tocsin.views.aggregates.totals import totals_by_range
 from tocsin.views.answer_changes import ChangeLog
 from tocsin.views.changes import Row
@@ -23,14 +23,14 @@ class RowCount(RowAggregate[bool, int]):
         """Return True if a row counts."""
         return True if self.compiled.y is None or value_of(self.compiled.y, row) is not None else None
 
-    def add(self, place: Place, value: bool, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
+    def add(self, row_key: RowKey, value: bool, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
         """Count a row, or count it off."""
         counts = self.states
         for number in numbers:
             self.touched.setdefault(number, counts[number])
             counts[number] += step
 
-    def settle(self, row: int, log: ChangeLog) -> None:
+    def log_changes(self, row: int, log: ChangeLog) -> None:
         """Log the counts that changed."""
         for number, old in self.touched.items():
             if self.states[number] != old:

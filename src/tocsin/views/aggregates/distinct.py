@@ -20,7 +20,7 @@ from tocsin.model.values import Value, kind_of
 from tocsin.structures.array_types import Bools
 from tocsin.structures.growth import bytes_of, roomier
 from tocsin.structures.sorted_blocks import new_sorted_blocks, of_pairs, with_changes, with_room
-from tocsin.views._kernels.distinct import MOST, Differences, Held, codes_within, reformulate_distinct
+from tocsin.views._kernels.distinct import MOST, CodedPoints, Differences, codes_within, reformulate_distinct
 from tocsin.views._kernels.message_room import new_message_room
 from tocsin.views.aggregates import base
 from tocsin.views.answer_changes import AnswerChanges, ChangeLog, objects
@@ -76,7 +76,7 @@ class DistinctReformulator(base.Reformulator):
             self._by_x, done = with_changes(self._by_x, by_x, done)
         self._make_room(by_code[2])
         if reached < 0:
-            raise base.absent(changes, made)
+            raise base.missing_point_error(changes, made)
         return Messages.of(out.room, int(written[0]), removed=removed, added=added)
 
     def present(self, lows: Floats, highs: Floats) -> base.Present:
@@ -84,13 +84,13 @@ class DistinctReformulator(base.Reformulator):
         used = int(self._by_x.used[0])
         before = np.zeros(used + 1, dtype=np.int64)
         np.cumsum(self._by_x.size[:used], out=before[1:])
-        held = Held(self._by_code, self._by_x, before, self._seen)
+        points = CodedPoints(self._by_code, self._by_x, before, self._seen)
         lows, highs = base.floats(lows), base.floats(highs)
         offsets = np.zeros(len(lows) + 1, dtype=np.int64)
         codes = np.empty(8 * len(lows) + 64, dtype=np.int64)
         reached = 0
         while True:
-            reached = codes_within(held, lows, highs, reached, offsets, codes)
+            reached = codes_within(points, lows, highs, reached, offsets, codes)
             if reached == len(lows):
                 break
             longer = np.empty(2 * len(codes), dtype=np.int64)
@@ -193,7 +193,7 @@ class RowDistinct(base.RowAggregate[_Counted, dict[_Counted, int]]):
         value = value_of(self.compiled.y, row)
         return None if value is None else (type(value) is bool, value)
 
-    def add(self, place: base.Place, value: _Counted, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
+    def add(self, row_key: base.RowKey, value: _Counted, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
         """Count a row's value, or count it off."""
         for number in numbers:
             counts = self.states[number]
@@ -205,7 +205,7 @@ class RowDistinct(base.RowAggregate[_Counted, dict[_Counted, int]]):
             else:
                 del counts[value]
 
-    def settle(self, row: int, log: ChangeLog) -> None:
+    def log_changes(self, row: int, log: ChangeLog) -> None:
         """Log the sets of values that changed."""
         for number, before in self.touched.items():
             now = self.states[number]

@@ -79,7 +79,7 @@ class Extremes(base.Reformulator):
             elif ended == Ended.NO_ROOM_FOR_MESSAGES:
                 self._make_room()
             elif ended == Ended.ABSENT:
-                raise base.absent(changes, int(progress[Progress.CHANGES]))
+                raise base.missing_point_error(changes, int(progress[Progress.CHANGES]))
         count = progress.item(Progress.MESSAGES)
         # Copies, since the room is written again.
         inner_l, inner_r, outer_l, outer_r, value = self._columns[:, :count].copy()
@@ -148,7 +148,7 @@ class LatestValues(base.Answers):
 
 
 def _plain(numbers: Floats) -> Floats:
-    """Return numbers as a contiguous array, with 0.0 in the place of -0.0."""
+    """Return numbers as a contiguous array, with 0.0 instead of -0.0."""
     return np.ascontiguousarray(numbers, dtype=np.float64) + 0.0
 
 
@@ -164,7 +164,7 @@ def _new_room(size: int) -> tuple[Floats, MinimumMessages]:
 class _Entered(Struct):
     """A row that some subscriptions have: its number now, and how many subscriptions; 0 once it has left all of them."""
 
-    place: base.Place
+    row_key: base.RowKey
     order: int
     value: Number
     holders: int = 0
@@ -195,7 +195,7 @@ class Least(base.RowAggregate[Number, _Heap]):
 
     def __init__(self, compiled: CompiledRowView) -> None:
         super().__init__(compiled)
-        self._entered: dict[base.Place, _Entered] = {}
+        self._entered: dict[base.RowKey, _Entered] = {}
         self._order = count()
 
     def read(self, row: Row) -> Number | None:
@@ -210,12 +210,12 @@ class Least(base.RowAggregate[Number, _Heap]):
             if row.holders:
                 row.holders -= 1
                 if not row.holders:
-                    del self._entered[row.place]
+                    del self._entered[row.row_key]
         super().end(number)
 
-    def follow(
+    def change_row(
         self,
-        place: base.Place,
+        row_key: base.RowKey,
         old: Number | None,
         new: Number | None,
         before: Sequence[int],
@@ -224,28 +224,28 @@ class Least(base.RowAggregate[Number, _Heap]):
         """Take a row's numbers before and after a change."""
         if old is not None and new is not None and new >= old and before and before == after:
             if new > old:
-                self._entered[place].value = new
+                self._entered[row_key].value = new
                 self._touch(before, old)
             return
         if old is not None and before:
-            self.add(place, old, before, -1)
+            self.add(row_key, old, before, -1)
         if new is not None and after:
-            self.add(place, new, after, 1)
+            self.add(row_key, new, after, 1)
 
     def _touch(self, numbers: Collection[int], value: Number) -> None:
         """Note the subscriptions whose least number was this."""
         heaps = self.states
         self.touched.update(dict.fromkeys([number for number in numbers if heaps[number].best == value]))
 
-    def add(self, place: base.Place, value: Number, numbers: Collection[int], step: int) -> None:
+    def add(self, row_key: base.RowKey, value: Number, numbers: Collection[int], step: int) -> None:
         """Add a row to subscriptions, or remove it from all that have it."""
         if step < 0:
-            self._entered.pop(place).holders = 0
+            self._entered.pop(row_key).holders = 0
             self._touch(numbers, value)
             return
-        row = self._entered.get(place)  # it is there if only further subscriptions begin
+        row = self._entered.get(row_key)  # it is there if only further subscriptions begin
         if row is None:
-            row = self._entered[place] = _Entered(place, next(self._order), value)
+            row = self._entered[row_key] = _Entered(row_key, next(self._order), value)
         row.holders += len(numbers)
         entry = (value, row.order, row)
         for number in numbers:
@@ -258,7 +258,7 @@ class Least(base.RowAggregate[Number, _Heap]):
                 heapify(heap.entries)
                 heap.limit = 2 * len(heap.entries) + _SLACK
 
-    def settle(self, row: int, log: ChangeLog) -> None:
+    def log_changes(self, row: int, log: ChangeLog) -> None:
         """Log the least numbers that changed."""
         for number in sorted(self.touched):
             heap = self.states[number]

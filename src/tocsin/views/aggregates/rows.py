@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tocsin.language.semantics import value_of
 from tocsin.model.values import Value
-from tocsin.views.aggregates.base import AggregateStrategies, Place, RowAggregate
+from tocsin.views.aggregates.base import AggregateStrategies, RowAggregate, RowKey
 from tocsin.views.answer_changes import ChangeLog
 from tocsin.views.changes import Row
 from tocsin.views.compiled import LEFT
@@ -20,53 +20,53 @@ from tocsin.views.compiled import LEFT
 _Shown: TypeAlias = Mapping[str, Value | None]
 
 
-class _Told(Struct, frozen=True, eq=False):
+class _ShownRow(Struct, frozen=True, eq=False):
     """A row as subscribers see it. Two are equal if they show the same; `true` is not 1."""
 
     row: _Shown
     identity: frozenset[tuple[str, bool, Value | None]]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Told) and self.identity == other.identity
+        return isinstance(other, _ShownRow) and self.identity == other.identity
 
     def __hash__(self) -> int:
         return hash(self.identity)
 
 
 class _Rows(Struct):
-    """The rows of one subscription, in the order of their places."""
+    """The rows of one subscription, in the order of their keys."""
 
-    places: list[Place] = []
-    told: list[_Told] = []
+    row_keys: list[RowKey] = []
+    shown_rows: list[_ShownRow] = []
 
-    def put(self, place: Place, told: _Told) -> None:
-        at = bisect_left(self.places, place)
-        self.places.insert(at, place)
-        self.told.insert(at, told)
+    def put(self, row_key: RowKey, row: _ShownRow) -> None:
+        at = bisect_left(self.row_keys, row_key)
+        self.row_keys.insert(at, row_key)
+        self.shown_rows.insert(at, row)
 
-    def take(self, place: Place) -> _Told:
-        at = bisect_left(self.places, place)
-        del self.places[at]
-        return self.told.pop(at)
+    def take(self, row_key: RowKey) -> _ShownRow:
+        at = bisect_left(self.row_keys, row_key)
+        del self.row_keys[at]
+        return self.shown_rows.pop(at)
 
     def shown(self) -> tuple[_Shown, ...]:
-        return tuple(told.row for told in self.told)
+        return tuple(shown.row for shown in self.shown_rows)
 
 
 class _Touched(Struct):
     """The rows of one subscription before a change, and those that have left and entered since."""
 
     old: tuple[_Shown, ...]
-    removed: list[_Told] = []
-    added: list[_Told] = []
+    removed: list[_ShownRow] = []
+    added: list[_ShownRow] = []
 
 
-class WholeRows(RowAggregate[_Told, _Rows]):
+class WholeRows(RowAggregate[_ShownRow, _Rows]):
     """The rows in the order in which they came to their table, pairs by the left row first; equal ones all count."""
 
     new_state = _Rows
 
-    def read(self, row: Row) -> _Told:
+    def read(self, row: Row) -> _ShownRow:
         """Return a row as subscribers see it."""
         shown: _Shown
         if self.compiled.select:
@@ -75,22 +75,24 @@ class WholeRows(RowAggregate[_Told, _Rows]):
             shown = row
         else:
             shown = {self._named(name): value for name, value in row.items()}
-        return _Told(shown, frozenset((name, type(value) is bool, value) for name, value in shown.items()))
+        return _ShownRow(
+            shown, frozenset((name, type(value) is bool, value) for name, value in shown.items())
+        )
 
     def _named(self, name: str) -> str:
         """Return an attribute of a pair as the view names it."""
-        place, path = name.split(".", 1)
-        return f"{self.compiled.aliases[place + '.' != LEFT]}.{path}"
+        prefix, path = name.split(".", 1)
+        return f"{self.compiled.aliases[prefix + '.' != LEFT]}.{path}"
 
-    def add(self, place: Place, value: _Told, numbers: Collection[int], step: int) -> None:
+    def add(self, row_key: RowKey, value: _ShownRow, numbers: Collection[int], step: int) -> None:
         """Add a row to answers, or remove it from them: each has its own."""
         for number in numbers:
             touched, rows = self._touch(number), self.states[number]
             if step > 0:
                 touched.added.append(value)
-                rows.put(place, value)
+                rows.put(row_key, value)
             else:
-                touched.removed.append(rows.take(place))
+                touched.removed.append(rows.take(row_key))
 
     def _touch(self, number: int) -> _Touched:
         found: _Touched | None = self.touched.get(number)
@@ -98,7 +100,7 @@ class WholeRows(RowAggregate[_Told, _Rows]):
             found = self.touched[number] = _Touched(self.states[number].shown())
         return found
 
-    def settle(self, row: int, log: ChangeLog) -> None:
+    def log_changes(self, row: int, log: ChangeLog) -> None:
         """Log the sets of rows that changed; a row that left and came back is no difference."""
         for number, touched in self.touched.items():
             removed = _without(touched.removed, touched.added)
@@ -114,23 +116,25 @@ class WholeRows(RowAggregate[_Told, _Rows]):
     @property
     def nbytes(self) -> int:
         """Return the bytes of the lists of rows; subscriptions share the rows themselves."""
-        lists = sum(sys.getsizeof(one.places) + sys.getsizeof(one.told) for one in self.states.values())
-        told = {id(one): one for rows in self.states.values() for one in rows.told}.values()
-        shared = sum(sys.getsizeof(one.row) + sys.getsizeof(one.identity) for one in told)
+        lists = sum(
+            sys.getsizeof(one.row_keys) + sys.getsizeof(one.shown_rows) for one in self.states.values()
+        )
+        distinct = {id(one): one for rows in self.states.values() for one in rows.shown_rows}.values()
+        shared = sum(sys.getsizeof(one.row) + sys.getsizeof(one.identity) for one in distinct)
         return sys.getsizeof(self.states) + lists + shared
 
 
-def _without(rows: Sequence[_Told], others: Sequence[_Told]) -> tuple[_Shown, ...]:
+def _without(rows: Sequence[_ShownRow], others: Sequence[_ShownRow]) -> tuple[_Shown, ...]:
     """Return rows as subscribers see them, less one for each equal one of the others."""
     if not rows or not others:
-        return tuple(told.row for told in rows)
+        return tuple(shown.row for shown in rows)
     left = Counter(others)
     kept = []
-    for told in rows:
-        if left[told]:
-            left[told] -= 1
+    for shown in rows:
+        if left[shown]:
+            left[shown] -= 1
         else:
-            kept.append(told.row)
+            kept.append(shown.row)
     return tuple(kept)
 
 

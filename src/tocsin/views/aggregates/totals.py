@@ -19,7 +19,7 @@ from tocsin.matching import IdArray, Matches
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.growth import bytes_of, roomier
 from tocsin.structures.sorted_blocks import new_sorted_blocks, of_pairs, with_changes
-from tocsin.structures.tallies import Window, placed, window_of
+from tocsin.structures.tallies import Window, widen_tallies, window_of
 from tocsin.views._kernels.message_room import new_message_room
 from tocsin.views._kernels.totals import (
     MOST,
@@ -81,7 +81,7 @@ class TotalReformulator(base.Reformulator):
         while reached < len(changes):
             self._points, reached = with_changes(self._points, pairs, reached)
             if reached < 0:
-                raise base.absent(changes, -1 - reached)
+                raise base.missing_point_error(changes, -1 - reached)
         room = MOST * len(changes)
         out = TotalMessages(new_message_room(room), np.empty(room), np.empty(room))
         count = reformulate_totals(pairs, self._total, out)
@@ -106,6 +106,7 @@ class TotalReformulator(base.Reformulator):
         return {"tally": found, "bottom": np.full(len(lows), bottom)}
 
     def _refresh(self) -> None:
+        """Tally the blocks that changed, and sum the tallies of all blocks before each."""
         blocks, width = len(self._points.block), 1 + self._window.limbs
         if len(self._tallies) < blocks:
             before, self._tallies = self._tallies, np.zeros((blocks, width), dtype=np.int64)
@@ -144,11 +145,11 @@ class TotalAnswers(base.Answers):
             rows = np.zeros((roomier(len(self._rows), needed), 1 + self._window.limbs), dtype=np.int64)
             rows[: len(self._rows)] = self._rows
             self._rows = rows
-        self._rows[slots] = placed(tally, window, self._window)
+        self._rows[slots] = widen_tallies(tally, window, self._window)
 
     def _widen(self, window: Window) -> None:
         window = self._window.union(window)
-        self._rows = placed(self._rows, self._window, window)
+        self._rows = widen_tallies(self._rows, self._window, window)
         self._window = window
 
     def end(self, slots: IdArray) -> None:
@@ -208,7 +209,7 @@ class RowSum(base.RowAggregate[Number, _Sum]):
         assert self.compiled.y is not None  # noqa: S101 - the language has no other
         return finite(value_of(self.compiled.y, row))
 
-    def add(self, place: base.Place, value: Number, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
+    def add(self, row_key: base.RowKey, value: Number, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
         """Add a row's number to sums, or subtract it."""
         amount = step * parts(value)
         for number in numbers:
@@ -217,7 +218,7 @@ class RowSum(base.RowAggregate[Number, _Sum]):
             one.parts += amount
         self.touched.update(dict.fromkeys(numbers))
 
-    def settle(self, row: int, log: ChangeLog) -> None:
+    def log_changes(self, row: int, log: ChangeLog) -> None:
         """Log the sums that changed."""
         for number in sorted(self.touched):
             one = self.states[number]

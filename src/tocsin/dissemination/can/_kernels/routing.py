@@ -16,7 +16,7 @@ is before it. Let p be the point of the closed Z that is nearest to the target t
 In each case that neighbour's nearest point lies between Z's and t in both dimensions, and it holds t in every dimension
 in which Z does. Floats may round a small gain away beside a great distance, or overflow. So if no neighbour is before Z in
 rounded numbers, the route takes the first one with this property, which needs no arithmetic to see. Rounding is monotone:
-such a step never leads to a later place in the order. So a route never returns, and it ends at the owner of t.
+such a step never leads to a later position in the order. So a route never returns, and it ends at the owner of t.
 """
 
 from __future__ import annotations

@@ -293,7 +293,7 @@ def _request_rows(
     out.requests.gateway[request], out.requests.step[request] = zone, plan.trees.depths[e]
     progress[Progress.REQUESTS] = request + 1
 
-    here = changes.old_place[i]
+    here = changes.old_position[i]
     first, last = rows.starts[here], rows.starts[here] + rows.counts[here]
     begin = first_from(rows.x, first, last, x)
     end = first_from(rows.x, begin, last, np.nextafter(x, np.inf))
@@ -305,25 +305,31 @@ def _request_rows(
         final = _place_of(plan.zones, bound)
         is_last = is_last or final == here
         rim = np.nextafter(bound, direction * np.inf)
-        place, hop, lowest = here, np.int64(0), peak
+        position, hop, lowest = here, np.int64(0), peak
         row = begin - 1 if direction < 0 else end
         while True:
             before = count
             count, lowest, _ = scan_rows(
-                rows, (place, row, direction, i), rim, -np.inf, lowest, out.stairs, count
+                rows, (position, row, direction, i), rim, -np.inf, lowest, out.stairs, count
             )
             if hop == 0:
                 returned += count - before
-            elif count > before or place == final:
+            elif count > before or position == final:
                 fields = max(_ROW_FIELDS * (count - before), _EMPTY_FIELDS)
-                line = send(out.messages, line, (request, owners[place], zone, fields, hop), True)
-            if place == final:
+                line = send(out.messages, line, (request, owners[position], zone, fields, hop), True)
+            if position == final:
                 break
-            forwarded = (request, owners[place], owners[place + direction], np.int64(_REQUEST_FIELDS), hop)
+            forwarded = (
+                request,
+                owners[position],
+                owners[position + direction],
+                np.int64(_REQUEST_FIELDS),
+                hop,
+            )
             line = send(out.messages, line, forwarded, False)
-            place += direction
+            position += direction
             hop += 1
-            row = rows.starts[place] + (rows.counts[place] - 1 if direction < 0 else 0)
+            row = rows.starts[position] + (rows.counts[position] - 1 if direction < 0 else 0)
         if direction < 0:
             lefts = count
     if returned > 0 or is_last:
@@ -335,7 +341,7 @@ def _request_rows(
 
 @helper
 def _place_of(zones: Zones, x: float) -> int:
-    """Return the place on the diagonal whose owner holds (x, x)."""
+    """Return the position on the diagonal whose owner holds (x, x)."""
     above = np.nextafter(x, np.inf)
     return first_from(zones.diagonal_from, np.int64(0), zones.diagonal_from.shape[0], above) - 1
 

@@ -29,7 +29,7 @@ def first_from(ascending: NDArray[np.float64], begin: int, end: int, value: floa
 @helper
 def find_change(rows: DiagonalRows, changes: RowChanges, i: int) -> tuple[int, int]:
     """Return whether a change can be applied, as an `Ended`, and where its old row stands, -1 if it has none."""
-    old, new = changes.old_place[i], changes.new_place[i]
+    old, new = changes.old_position[i], changes.new_position[i]
     if new >= 0 and rows.starts[new] + rows.counts[new] == rows.starts[new + 1]:
         return np.int64(Ended.NO_ROOM_FOR_ROWS), np.int64(_NOT_STORED)
     if old < 0:
@@ -49,7 +49,7 @@ def apply_change(rows: DiagonalRows, changes: RowChanges, i: int, at: int) -> No
 
     Costs O(rows between) where old and new have the same owner, else O(rows of both).
     """
-    old, new = changes.old_place[i], changes.new_place[i]
+    old, new = changes.old_position[i], changes.new_position[i]
     if old == new and old >= 0:
         begin = rows.starts[old]
         end = begin + rows.counts[old]
@@ -102,10 +102,10 @@ def _write(rows: DiagonalRows, at: int, x: float, height: float) -> None:
 
 
 @helper
-def _lowest(rows: DiagonalRows, place: int) -> float:
+def _lowest(rows: DiagonalRows, position: int) -> float:
     lowest = np.inf
-    begin = rows.starts[place]
-    for at in range(begin, begin + rows.counts[place]):
+    begin = rows.starts[position]
+    for at in range(begin, begin + rows.counts[position]):
         lowest = min(lowest, rows.height[at])
     return lowest
 
@@ -114,7 +114,7 @@ class DiagonalMessages(NamedTuple):
     """Requests along the diagonal and their replies; `cause` is the change or the request that they belong to."""
 
     cause: NDArray[np.int64]  # [room]
-    sender: NDArray[np.int64]  # places on the diagonal, or zones
+    sender: NDArray[np.int64]  # positions on the diagonal, or zones
     receiver: NDArray[np.int64]
     fields: NDArray[np.int64]
     step: NDArray[np.int64]
@@ -141,13 +141,13 @@ def scan_rows(
 ) -> tuple[int, float, bool]:
     """Return an owner's rows that are lower than all before them, from one outwards, up to `rim` exclusive.
 
-    `start` is the place, the first row, the direction and the change. The result is the number of rows returned by then,
+    `start` is the position, the first row, the direction and the change. The result is the number of rows returned by then,
     the lowest height, and whether a row no higher than `limit` ended the scan. Rows at one x count as their lowest. Once
     none of the owner's is lower, the rest is skipped.
     """
-    place, row, direction, i = start
-    first, last = rows.starts[place], rows.starts[place] + rows.counts[place]
-    least = rows.lowest[place]
+    position, row, direction, i = start
+    first, last = rows.starts[position], rows.starts[position] + rows.counts[position]
+    least = rows.lowest[position]
     while first <= row < last and (rim - rows.x[row]) * direction > 0 and (least < lowest or least <= limit):
         if rows.height[row] < lowest or rows.height[row] <= limit:
             while direction < 0 and row > first and rows.x[row - 1] == rows.x[row]:

@@ -45,15 +45,15 @@ _EMPTY_FIELDS: Final = 1  # of a reply without rows
 
 
 class Coordinators(NamedTuple):
-    """The place that reformulates each change, its first step, and whether the change may affect any range."""
+    """The position that reformulates each change, its first step, and whether the change may affect any range."""
 
-    place: NDArray[np.int64]  # [changes] that of the old x, if there is one
+    position: NDArray[np.int64]  # [changes] that of the old x, if there is one
     step: NDArray[np.int64]  # [changes]
     is_relevant: NDArray[np.bool_]  # [changes]
 
 
 class Output(NamedTuple):
-    """The output of walks; senders and receivers are places on the diagonal."""
+    """The output of walks; senders and receivers are positions on the diagonal."""
 
     coordinators: Coordinators
     messages: DiagonalMessages
@@ -71,8 +71,8 @@ def walk_changes(rows: DiagonalRows, changes: RowChanges, progress: NDArray[np.i
         ended, at = find_change(rows, changes, i)
         if ended != Ended.DONE:
             return ended
-        out.coordinators.place[i] = (
-            changes.old_place[i] if changes.old_place[i] >= 0 else changes.new_place[i]
+        out.coordinators.position[i] = (
+            changes.old_position[i] if changes.old_position[i] >= 0 else changes.new_position[i]
         )
         out.coordinators.step[i] = 0
         out.coordinators.is_relevant[i] = False
@@ -97,7 +97,7 @@ def _walk_from(
     `which` is the change, the side, and where the old row stands. Output is counted even where there is no room.
     """
     i, side, at = which
-    here, there = changes.old_place[i], changes.new_place[i]
+    here, there = changes.old_position[i], changes.new_position[i]
     x, other = changes.old_x[i], changes.new_x[i]
     if side == 1:
         here, there = there, here
@@ -126,25 +126,27 @@ def _walk_from(
             rim, final = direction * np.inf, 0 if direction < 0 else rows.counts.shape[0] - 1
             if (other - x) * direction > 0:
                 rim, final = other, there
-            place, hop, lowest = here, np.int64(0), peak
+            position, hop, lowest = here, np.int64(0), peak
             row = begin - 1 if direction < 0 else end
             while True:
                 before = count
                 count, lowest, ended = scan_rows(
-                    rows, (place, row, direction, i), rim, limit, lowest, out.returned, count
+                    rows, (position, row, direction, i), rim, limit, lowest, out.returned, count
                 )
                 if hop == 0:
                     returned += count - before
-                elif count > before or place == final:
-                    line = _reply(out, line, (i, place, count - before, hop))
-                if ended or place == final:
+                elif count > before or position == final:
+                    line = _reply(out, line, (i, position, count - before, hop))
+                if ended or position == final:
                     break
-                line = send(out.messages, line, (i, place, place + direction, np.int64(_FIELDS), hop), False)
-                place += direction
+                line = send(
+                    out.messages, line, (i, position, position + direction, np.int64(_FIELDS), hop), False
+                )
+                position += direction
                 hop += 1
-                row = rows.starts[place] + (rows.counts[place] - 1 if direction < 0 else 0)
+                row = rows.starts[position] + (rows.counts[position] - 1 if direction < 0 else 0)
     if (
-        here != out.coordinators.place[i]
+        here != out.coordinators.position[i]
     ):  # the coordinator waits for the new owner's reply, even an empty one
         line = _reply(out, line, (i, here, returned, np.int64(0)))
     return line, count
@@ -159,11 +161,11 @@ def _lower(one: float, other: float) -> float:
 @helper
 def _reply(out: Output, line: int, reply: tuple[int, int, int, int]) -> int:
     """Send rows, or the message that there are none, to the coordinator, and let it wait for them."""
-    i, place, found, hop = reply
-    coordinator = out.coordinators.place[i]
-    arrival = hop if place == coordinator else hop + 1
+    i, position, found, hop = reply
+    coordinator = out.coordinators.position[i]
+    arrival = hop if position == coordinator else hop + 1
     out.coordinators.step[i] = max(out.coordinators.step[i], arrival)
-    if place == coordinator:
+    if position == coordinator:
         return line
     fields = max(_FIELDS * found, _EMPTY_FIELDS)
-    return send(out.messages, line, (i, place, coordinator, fields, hop), True)
+    return send(out.messages, line, (i, position, coordinator, fields, hop), True)

@@ -66,6 +66,7 @@ def _mark(tree: Hierarchy, recipients: GatewayCounts, m: int, scratch: Scratch) 
 
 @helper
 def _unmark(tree: Hierarchy, recipients: GatewayCounts, m: int, scratch: Scratch) -> None:
+    """Clear the marks that `_mark` left for the recipients of message `m`."""
     for i in range(recipients.starts[m], recipients.starts[m + 1]):
         node = recipients.nodes[i]
         # The ancestors of an unmarked node are unmarked.
@@ -152,10 +153,12 @@ def grow_tree(
     waiting = subset
     while waiting != 0:
         best_rate, best_hops, best_sender = -1.0, np.int64(0), np.int64(0)
-        best_place, best_rank = 0, 0
-        for place in range(joined + 1):
-            sender = np.int64(node) if place == 0 else tree.children[first + groups.members[row, place - 1]]
-            share = min(scratch.rates[place], rates.access[sender] / (scratch.receivers[place] + 1))
+        best_position, best_rank = 0, 0
+        for position in range(joined + 1):
+            sender = (
+                np.int64(node) if position == 0 else tree.children[first + groups.members[row, position - 1]]
+            )
+            share = min(scratch.rates[position], rates.access[sender] / (scratch.receivers[position] + 1))
             if share < best_rate:
                 continue
             for rank in range(tree.starts[node + 1] - first):
@@ -169,10 +172,10 @@ def grow_tree(
                     rate == best_rate and (hops < best_hops or (hops == best_hops and sender < best_sender))
                 ):
                     best_rate, best_hops, best_sender = rate, hops, sender
-                    best_place, best_rank = place, rank
+                    best_position, best_rank = position, rank
         groups.members[row, joined] = best_rank
-        groups.senders[row, joined] = best_place - 1 if best_place > 0 else THE_NODE
-        scratch.receivers[best_place] += 1
+        groups.senders[row, joined] = best_position - 1 if best_position > 0 else THE_NODE
+        scratch.receivers[best_position] += 1
         joined += 1
         scratch.receivers[joined] = 0
         waiting &= ~(1 << best_rank)
@@ -186,8 +189,8 @@ def _update_rates(
     """Write the rate of each member, now that one sender has another receiver."""
     first = tree.starts[node]
     for i in range(joined):
-        place = groups.senders[row, i] + 1
-        sender = np.int64(node) if place == 0 else tree.children[first + groups.members[row, place - 1]]
+        position = groups.senders[row, i] + 1
+        sender = np.int64(node) if position == 0 else tree.children[first + groups.members[row, position - 1]]
         receiver = tree.children[first + groups.members[row, i]]
-        share = min(scratch.rates[place], rates.access[sender] / scratch.receivers[place])
+        share = min(scratch.rates[position], rates.access[sender] / scratch.receivers[position])
         scratch.rates[i + 1] = min(share, rates.bottlenecks[sender, receiver])

@@ -31,7 +31,7 @@ def search_from(adjacency: Adjacency, source: int, search: Search) -> int:
 
 @helper
 def _towards_source(adjacency: Adjacency, search: Search, node: int) -> int:
-    """Return the place in the adjacency lists of the link from a reached node to its predecessor.
+    """Return the position in the adjacency lists of the link from a reached node to its predecessor.
 
     Of several shortest paths the one through the smallest neighbour is taken, so every search takes the same.
     """
@@ -66,8 +66,8 @@ def find_bottlenecks(
     for here in range(hosts.shape[0]):
         reached = search_from(adjacency, hosts[here], search)
         narrowest[hosts[here]] = np.inf
-        for place in range(1, reached):
-            node = search.queue[place]
+        for position in range(1, reached):
+            node = search.queue[position]
             i = _towards_source(adjacency, search, node)
             narrowest[node] = min(narrowest[adjacency.neighbours[i]], widths[adjacency.links[i]])
         for there in range(hosts.shape[0]):
@@ -94,8 +94,8 @@ def add_link_loads(
         if is_idle:
             continue
         reached = search_from(adjacency, hosts[here], search)
-        for place in range(reached - 1, 0, -1):
-            node = search.queue[place]
+        for position in range(reached - 1, 0, -1):
+            node = search.queue[position]
             messages, size = traffic.transit[node, 0], traffic.transit[node, 1]
             if messages == 0 and size == 0:
                 continue

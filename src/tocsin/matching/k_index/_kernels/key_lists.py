@@ -168,7 +168,7 @@ def _found(directory: Directory, run: int, low: int) -> tuple[int, int]:
     """Return the leaf of a run that a bound belongs to, and its position there or -1."""
     runs = directory.runs
     leaf = np.int64(runs.words[runs.shelf[run] + sorted_runs.leaf_for(runs, run, low)])
-    at = sorted_runs.place_in(runs, leaf, low)
+    at = sorted_runs.position_in(runs, leaf, low)
     if at == runs.count[leaf] or runs.keys[leaf, at] != low:
         return leaf, np.int64(-1)
     return leaf, at

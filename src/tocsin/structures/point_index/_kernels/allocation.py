@@ -72,7 +72,7 @@ def give_block(state: State, node: int) -> None:
 
 @helper
 def copy_points(source: State | Scratch, first: int, target: State | Scratch, at: int, count: int) -> None:
-    """Copy neighbouring points from one place to another."""
+    """Copy neighbouring points from one position to another."""
     for i in range(count):
         target.x1[at + i] = source.x1[first + i]
         target.x2[at + i] = source.x2[first + i]

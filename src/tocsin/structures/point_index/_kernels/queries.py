@@ -96,6 +96,7 @@ def _relation(state: State, node: int, rectangles: Rectangles, q: int) -> tuple[
 
 @helper
 def _is_within(state: State, slot: int, rectangles: Rectangles, q: int) -> bool:
+    """Return whether the point in a slot lies in rectangle `q`."""
     # Bitwise, without branches: no branch predictor can tell which points at the rim are within.
     x1, x2 = state.x1[slot], state.x2[slot]
     return (

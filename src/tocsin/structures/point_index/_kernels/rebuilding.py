@@ -87,6 +87,7 @@ def _gather(state: State, node: int, scratch: Scratch, count: int) -> int:
 
 @helper
 def _enclose(scratch: Scratch, begin: int, end: int, box: Float64s) -> None:
+    """Write the smallest box around the points from `begin` to `end`: the least and greatest x1, then x2."""
     low1, high1, low2, high2 = np.inf, -np.inf, np.inf, -np.inf
     for i in range(begin, end):
         low1 = min(low1, scratch.x1[i])
@@ -98,6 +99,7 @@ def _enclose(scratch: Scratch, begin: int, end: int, box: Float64s) -> None:
 
 @helper
 def _write_leaf(state: State, node: int, scratch: Scratch, begin: int, count: int) -> None:
+    """Copy points from the scratch into a new block of a leaf, and record the leaf of each id."""
     if count == 0:
         return
     link = state.links[node]
@@ -113,7 +115,7 @@ def _write_leaf(state: State, node: int, scratch: Scratch, begin: int, count: in
 def _select(keys: Float64s, others: Float64s, ids: Int32s, begin: int, end: int, middle: int) -> None:
     """Partition points so that no key before `middle` is greater, and none behind it less, than the key there.
 
-    Hoare's selection, with the median of three keys, two of them at random places, so that no order of the points is
+    Hoare's selection, with the median of three keys, two of them at random positions, so that no order of the points is
     a bad case. Keys that equal the pivot are swapped, so that many equal keys are divided in halves.
     """
     low, high, random = np.int64(begin), np.int64(end - 1), np.int64(end - begin)

@@ -58,6 +58,7 @@ def insert(
 
 @helper
 def _widen(box: Float64s, x1: float, x2: float, is_first: bool) -> None:
+    """Extend a box to contain a point, or set it to the point if it is the first."""
     if is_first:
         box[0], box[1], box[2], box[3] = x1, x1, x2, x2
     else:
