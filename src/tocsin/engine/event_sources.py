@@ -37,7 +37,7 @@ def read_events(
     """Yield each event, or the fault of a record that is none; `fields` name the attributes with its times."""
     for number, record in _records(events):
         if isinstance(record, Event):
-            yield reader.checked(record, number)
+            yield reader.check(record, number)
         elif isinstance(record, Fault):
             yield record
         else:

@@ -86,7 +86,7 @@ class EventReader:
         self.count(read=1)
         return event
 
-    def checked(self, event: Event, line: int) -> Event | Fault:
+    def check(self, event: Event, line: int) -> Event | Fault:
         """Return an event that was made elsewhere, checked, or its fault, which is counted."""
         try:
             return check_event(event, self._drop)
@@ -119,9 +119,9 @@ class EventReader:
         if is_cloud_event(record):
             now = self.now(str(record.get("type")))
             return read_cloud_event(record, now=now, dropped=self._drop, ticks=self.ticks)
-        of = stream if fields.stream is None else str(required(record, fields.stream, "stream"))
+        of = stream if fields.stream is None else str(required_field(record, fields.stream, "stream"))
         times = {
-            what: required(record, path, what)
+            what: required_field(record, path, what)
             for what, path in (("time", fields.time), ("start", fields.start))
             if path is not None
         }
@@ -129,7 +129,7 @@ class EventReader:
         return read_event(
             record,
             stream=of,
-            id=name if fields.id is None else str(required(record, fields.id, "id")),
+            id=name if fields.id is None else str(required_field(record, fields.id, "id")),
             time=times["time"] if "time" in times else self.now(of),
             start=times.get("start"),
             valid_until=find(record, fields.valid_until),
@@ -158,7 +158,7 @@ def find(record: Mapping[str, object], path: str | None) -> object | None:
     return find(inner, rest) if rest and isinstance(inner, Mapping) else None
 
 
-def required(record: Mapping[str, object], path: str, what: str) -> object:
+def required_field(record: Mapping[str, object], path: str, what: str) -> object:
     """Return the value at a dotted path of a nested record, or raise `EventError` if there is none."""
     found = find(record, path)
     if found is None:

@@ -42,7 +42,7 @@ def read_tick(raw: Tick) -> int:
     elif isinstance(raw, int) and not isinstance(raw, bool):
         length = raw
     else:
-        length = _written(raw) if isinstance(raw, str) else 0
+        length = _parse_length(raw) if isinstance(raw, str) else 0
     if length < 1:
         raise KindError(
             f"a tick is a length of time such as `1 second`, a timedelta, or whole microseconds, not {raw!r}"
@@ -99,7 +99,8 @@ def _is_counted(raw: object) -> bool:
     return not isinstance(raw, (str, datetime))
 
 
-def _written(text: str) -> int:
+def _parse_length(text: str) -> int:
+    """Return the microseconds of a length such as `5 minutes`, or 0 if it is none."""
     found = _SPAN.fullmatch(text)
     if found is None:
         return 0

@@ -157,25 +157,25 @@ def output_values(expression: Expression) -> OutputValues:
     """Return the names of the values that an expression selects, or else computes."""
     if isinstance(expression, Project):
         return OutputValues(tuple(value.name for value in expression.values), True)
-    names = dict.fromkeys(name for values in _computed(expression) for name in _shown(values))
+    names = dict.fromkeys(name for values in _computed_values(expression) for name in _shown(values))
     return OutputValues(tuple(names), False)
 
 
-def _computed(expression: Expression) -> Iterator[tuple[Computed, ...]]:
+def _computed_values(expression: Expression) -> Iterator[tuple[Computed, ...]]:
     """Yield the computed values of an expression from left to right, but not those in parentheses."""
     if isinstance(expression, (Rename, Select)):
-        yield from _computed(expression.of)
+        yield from _computed_values(expression.of)
     elif isinstance(expression, Compute):
-        yield from _computed(expression.of)
+        yield from _computed_values(expression.of)
         yield expression.values
     elif isinstance(expression, Next):
-        yield from _computed(expression.left)
+        yield from _computed_values(expression.left)
     elif isinstance(expression, Iterate):
-        yield from _computed(expression.left)
+        yield from _computed_values(expression.left)
         yield expression.compute
     elif isinstance(expression, Union):
         for member in expression.of:
-            yield from _computed(member)
+            yield from _computed_values(member)
 
 
 def _shown(values: tuple[Computed, ...]) -> tuple[str, ...]:

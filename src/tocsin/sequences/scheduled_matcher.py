@@ -94,7 +94,7 @@ class ScheduledMatcher:
         return ((0, self.matcher.process(events)),)
 
     def _process_parts(self, events: TimedBatch) -> Iterator[tuple[int, SequenceMatches]]:
-        """Process the events between two times at which subscriptions begin or end together."""
+        """Process slices of events between which subscriptions begin or end; yield each first row and its matches."""
         ends = events.ends
         begin = 0
         while begin < len(ends):

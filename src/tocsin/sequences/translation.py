@@ -193,20 +193,20 @@ class _Parts:
         if isinstance(term, terms.Aggregate) and term.function is not terms.AggregateFunction.AVG:
             return self._add(value.name, term.argument, term.function, begins=True)
         if has_aggregate(term):
-            return self._hidden(value.name, term)
+            return self._add_hidden(value.name, term)
         return self._add(value.name, term, None, begins=False)
 
-    def _hidden(self, name: str, term: terms.Term) -> terms.Term:
+    def _add_hidden(self, name: str, term: terms.Term) -> terms.Term:
         """Add the parts of a term with aggregates under hidden names, and return the term that combines them."""
         if isinstance(term, (terms.Literal, terms.Parameter)):
             return term
         if not has_aggregate(term):
             return self._add(self._name(name), term, None, begins=True)
         if isinstance(term, terms.Arithmetic):
-            left, right = self._hidden(name, term.left), self._hidden(name, term.right)
+            left, right = self._add_hidden(name, term.left), self._add_hidden(name, term.right)
             return terms.Arithmetic(term.operator, left, right)
         if isinstance(term, terms.Negative):
-            return terms.Negative(self._hidden(name, term.term))
+            return terms.Negative(self._add_hidden(name, term.term))
         assert isinstance(term, terms.Aggregate)  # noqa: S101 - nothing else has one
         if term.function is not terms.AggregateFunction.AVG:
             return self._add(self._name(name), term.argument, term.function, begins=True)

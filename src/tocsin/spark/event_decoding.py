@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.formats.arrow_rows import arrow_rows
-from tocsin.formats.event_reader import EventFields, EventReader, Fault, missing_field, required
+from tocsin.formats.event_reader import EventFields, EventReader, Fault, missing_field, required_field
 from tocsin.formats.records import UnreadableRecord, json_record
 from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
@@ -211,6 +211,6 @@ def _event(record: Any, now: int, stream: str | None) -> Event:
 
 def _time_of(record: Any, path: str) -> int:
     try:
-        return read_time(required(record, path, "time"))
+        return read_time(required_field(record, path, "time"))
     except KindError as fault:
         raise EventError(f"`{path}`: {fault}") from None

@@ -130,14 +130,14 @@ class Cursor:
     ) -> LanguageError:
         """Return the error for a next token that is none of `words` (keywords, signs) nor any of `phrases`."""
         # A known counterpart from another language is a better hint than a similar word.
-        found = self.words[self.at]
-        near = closest(found, words, 0.6) if self.kinds[self.at] == NAME else None
+        word = self.words[self.at]
+        near = closest(word, words, 0.6) if self.kinds[self.at] == NAME else None
         if suggestion is None:
-            suggestion = FOREIGN_SYNTAX.get(found) or (f"did you mean `{near}`?" if near else None)
+            suggestion = FOREIGN_SYNTAX.get(word) or (f"did you mean `{near}`?" if near else None)
         expected = (*phrases, *(f"`{w}`" for w in words))
-        return self.fail(f"{context}, found {self.found()}", expected=expected, suggestion=suggestion)
+        return self.fail(f"{context}, found {self.token_text()}", expected=expected, suggestion=suggestion)
 
-    def found(self) -> str:
+    def token_text(self) -> str:
         """Return the next token as an error message shows it."""
         kind, token = self.kinds[self.at], self.texts[self.at]
         if kind == END:

@@ -94,36 +94,36 @@ class Columns:
             part = values[done : done + piece.num_rows]
             for i, leaf in enumerate(leaves(piece)):
                 if i in wanted:
-                    for tag, mask, integers in self._leaf(leaf):
+                    for tag, mask, integers in self._encode_leaf(leaf):
                         column = part[:, wanted[i]]
                         column[mask, 0] = tag
                         column[mask, 1] = integers[mask]
             done += piece.num_rows
 
-    def _leaf(self, leaf: Any) -> Iterator[tuple[int, Bools, Int64s]]:
+    def _encode_leaf(self, leaf: Any) -> Iterator[tuple[int, Bools, Int64s]]:
         """Yield the values of an Arrow leaf by tag: in which rows they are, and their integers."""
         kind = leaf.type
         if leaf.null_count == len(leaf):
             return
         if pa.types.is_dictionary(kind) and not is_text(kind.value_type):
-            yield from self._leaf(leaf.dictionary_decode())
+            yield from self._encode_leaf(leaf.dictionary_decode())
         elif pa.types.is_dictionary(kind) or is_text(kind):
-            texts, positions, named = distinct_texts(leaf)
+            texts, positions, mask = distinct_texts(leaf)
             known = [0 if text is None else self._codec.code(text) for text in texts]
             codes = np.array(known, dtype=np.int64)
-            yield Tag.STRING, _mask(named, leaf), codes[positions]
+            yield Tag.STRING, _full_mask(mask, leaf), codes[positions]
         elif pa.types.is_uint64(kind):
             yield from self._objects(leaf)
         else:
             numbers, mask = plain_values(leaf)
             if pa.types.is_boolean(kind):
-                yield Tag.BOOLEAN, _mask(mask, leaf), numbers.astype(np.int64)
+                yield Tag.BOOLEAN, _full_mask(mask, leaf), numbers.astype(np.int64)
             elif pa.types.is_floating(kind):
-                yield Tag.FLOAT, _mask(mask, leaf), numbers.astype(np.float64).view(np.int64)
+                yield Tag.FLOAT, _full_mask(mask, leaf), numbers.astype(np.float64).view(np.int64)
             elif pa.types.is_temporal(kind):
-                yield Tag.TIMESTAMP, _mask(mask, leaf), in_microseconds(numbers, kind)
+                yield Tag.TIMESTAMP, _full_mask(mask, leaf), in_microseconds(numbers, kind)
             else:
-                yield Tag.INTEGER, _mask(mask, leaf), numbers.astype(np.int64)
+                yield Tag.INTEGER, _full_mask(mask, leaf), numbers.astype(np.int64)
 
     def _objects(self, leaf: Any) -> Iterator[tuple[int, Bools, Int64s]]:
         pairs = [self._codec.encode(read_value(value)) for value in leaf.to_pylist()]
@@ -132,6 +132,6 @@ class Columns:
             yield tag, table[:, 0] == tag, table[:, 1]
 
 
-def _mask(mask: Bools | None, leaf: Any) -> Bools:
+def _full_mask(mask: Bools | None, leaf: Any) -> Bools:
     """Return in which rows a leaf has a value."""
     return np.ones(len(leaf), dtype=np.bool_) if mask is None else mask

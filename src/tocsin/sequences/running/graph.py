@@ -252,7 +252,7 @@ class GraphWriter:
             self._free(new[places.rows[new, PlaceColumn.FORM] >= 0])
 
     def _free(self, freed: IdArray) -> None:
-        """Free the contents of places that are no longer found."""
+        """Release the constants, filters, edges, streams and forms of places that were removed."""
         places = self.state.places
         forms = places.rows[freed, PlaceColumn.FORM].astype(np.int64)
         is_node = self.state.forms.is_end[forms] == 0

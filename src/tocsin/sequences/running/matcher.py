@@ -259,7 +259,7 @@ class AutomatonMatcher:
         reader = OutputReader(state, self._graph.forms, self._codec, self._events, rows)
         for output in range(begin, finish):
             for holder in self._holders.publishers(state, output):
-                event, birth, origin = reader.published(output - begin, holder)
+                event, birth, origin = reader.published_output(output - begin, holder)
                 made.append(event)
                 births.append(birth)
                 origins.append(origin)

@@ -68,7 +68,7 @@ class OutputReader:
                 found[i] = {name: self._value(base + slot) for name, slot in layout.values}
         return found
 
-    def published(self, i: int, holder: Holder) -> tuple[Event, int, int]:
+    def published_output(self, i: int, holder: Holder) -> tuple[Event, int, int]:
         """Return the i-th output as an event, the end of the first event it was made of, and the row of the last."""
         row = self._rows[i].tolist()
         layout = self._layouts[row[OutputColumn.END]]

@@ -148,6 +148,7 @@ class ValueCodec:
                 del pins[code]
 
     def _pins_of(self, values: Int64s) -> Iterator[tuple[Counter[int], int]]:
+        """Yield each string and large integer in these rows, as its counter of pins and its code."""
         rows = values.reshape(-1, 2)
         for tag, pins in ((Tag.STRING, self._string_pins), (Tag.BIG, self._integer_pins)):
             for code in rows[rows[:, 0] == tag, 1].tolist():
