@@ -30,7 +30,9 @@ def test_lines_are_charged_to_their_event_and_to_the_links_between() -> None:
         (2, 1, 0, 1, 7, 0),
     ]
     event, sender, receiver, messages, size, step = np.array(lines).T
-    sent = Traffic.of(event, sender, receiver, size=size, step=step, role=MessageRole.ASK, messages=messages)
+    sent = Traffic.from_columns(
+        event, sender, receiver, size=size, step=step, role=MessageRole.ASK, messages=messages
+    )
     costs = accounts.add(sent, 3)
     assert costs.overlay_hops.tolist() == [6, 0, 1]
     assert costs.ip_hops.tolist() == [3 * 2 + 1 + 2 * 3, 0, 2]
@@ -52,10 +54,12 @@ def test_lines_are_charged_to_their_event_and_to_the_links_between() -> None:
 def test_lines_stand_in_the_order_of_their_events_and_otherwise_as_given() -> None:
     event, sender = np.array([1, 0, 1, 0, 0]), np.array([1, 2, 0, 1, 0])
     step = np.array([5, 6, 7, 8, 9])
-    sent = Traffic.of(event, sender, np.zeros(5, dtype=np.int64), size=8, step=step, role=MessageRole.SPREAD)
+    sent = Traffic.from_columns(
+        event, sender, np.zeros(5, dtype=np.int64), size=8, step=step, role=MessageRole.SPREAD
+    )
     assert sent.event.tolist() == [0, 0, 1]  # what a node sends to itself is left out
     assert sent.step.tolist() == [6, 8, 5]
-    assert Traffic.together([sent, sent]).step.tolist() == [6, 8, 6, 8, 5, 5]
+    assert Traffic.concat([sent, sent]).step.tolist() == [6, 8, 6, 8, 5, 5]
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from benchmarks.runner.report import Measurement
-from tocsin.dissemination.scenarios.recomputation import definition_of, first_difference, sampled
+from tocsin.dissemination.scenarios.recomputation import definition_of, first_difference, sample_numbers
 from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, prepare
 from tocsin.dissemination.scenarios.walks import in_batches
 from tocsin.dissemination.simulator import SimulationResult, simulate
@@ -112,7 +112,7 @@ def check_answers(strategy: Strategy, prepared: Prepared, sample: int) -> None:
     asked = prepared.queries
     now = definition_of(prepared)
     now.change_all(prepared.changes)
-    meant = {number: now.answer(number) for number in sampled(len(asked), sample).tolist()}
+    meant = {number: now.answer(number) for number in sample_numbers(len(asked), sample).tolist()}
     if wrong := first_difference(strategy.answer, meant):
         number, found, right = wrong
         raise MatcherError(

@@ -22,7 +22,7 @@ from tocsin.dissemination.scenarios.recomputation import (
     Recomputation,
     first_difference,
     is_same,
-    sampled,
+    sample_numbers,
     sampled_changes,
 )
 from tocsin.dissemination.scenarios.walks import SPIKES, TablePoints, Updates, draw_points, draw_updates
@@ -168,14 +168,14 @@ class ViewSession(MatcherSession):
     ) -> None:
         """Process changes that are also recomputed; raise `MatcherError` if an answer changes otherwise."""
         now = Recomputation(kind, *points, ranges.lows, ranges.highs)
-        check_family(family, now, changes, sampled(len(ranges), self.scale.sample))
+        check_family(family, now, changes, sample_numbers(len(ranges), self.scale.sample))
 
     def check_answers(
         self, answer: Callable[[int], Any], points: TablePoints, ranges: Ranges, whose: str = ""
     ) -> None:
         """Raise `MatcherError` if answers of some subscriptions to the least y differ from the recomputed ones."""
         now = Recomputation(LEAST, points.x, points.y, ranges.lows, ranges.highs)
-        check_answers(answer, now, sampled(len(ranges), self.scale.sample), whose)
+        check_answers(answer, now, sample_numbers(len(ranges), self.scale.sample), whose)
 
 
 def process_updates(family: RangeFamily, batches: Iterable[PointChanges], budget: float) -> Processed:
@@ -199,7 +199,7 @@ def process_updates(family: RangeFamily, batches: Iterable[PointChanges], budget
 
 def check_family(family: RangeFamily, now: Recomputation, changes: PointChanges, numbers: IdArray) -> None:
     """Apply changes to a family; raise `MatcherError` if some subscriptions' answers change otherwise than expected."""
-    expected = now.follow(changes, numbers)
+    expected = now.apply_changes(changes, numbers)
     told = sampled_changes(family.change_points(changes), numbers)
     pairs = zip_longest(expected, told)
     wrong = next((pair for pair in pairs if None in pair or not _is_expected(*pair)), None)

@@ -109,6 +109,7 @@ def _ticks(raw: object | None) -> int | None:
 
 
 def _show(difference: Difference, engine: Engine, texts: dict[str, str]) -> None:
+    """Print the subscriptions that are removed, changed and added, as a diff, and their counts."""
     console = Console(highlight=False)
     held = {one.id: _shown(one) for one in engine.subscriptions()}
     for name in difference.removed:

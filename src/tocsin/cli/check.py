@@ -106,6 +106,7 @@ def _check_cycles(streams: Dependencies, query: Sequence, entry: Entry) -> None:
 
 
 def _observed_schema(source: EventFile) -> ObservedSchema:
+    """Return the schema of a file's events; unreadable events are logged."""
     schema = ObservedSchema()
     with progress("events") as bar, FaultLog() as log:
         for event in watched(source, bar, "reading events", source):

@@ -125,6 +125,7 @@ def counts_table(counts: Counter[str]) -> Table:
 
 
 def _line(note: Notification) -> Text:
+    """Return one line for a notification: the subscription and its values."""
     if note.view:
         values = notification_text(note)
     else:

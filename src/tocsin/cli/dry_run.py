@@ -39,8 +39,8 @@ def dry_run(
             fired += 1
             if fired <= limit:
                 events_of = ", ".join(one.event_ids)
-                told = terminal.shortened(terminal.notification_text(one), 200)
-                console.print(f"{events_of}: {told}", markup=False, soft_wrap=True)
+                text = terminal.shortened(terminal.notification_text(one), 200)
+                console.print(f"{events_of}: {text}", markup=False, soft_wrap=True)
     examined = engine.stats().published
     if fired > limit:
         console.print(f"… and {fired - limit:,} more")

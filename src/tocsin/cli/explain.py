@@ -80,6 +80,7 @@ def _subscribe(engine: Engine, text: str) -> None:
 
 
 def _explain_filter(text: str, event: Event) -> None:
+    """Print why an event matches a filter or does not; exit with 1 if it does not."""
     engine = Engine(matcher="oracle", clock=EventClock(0))  # it takes every condition that has a normal form
     _subscribe(engine, text)
     why = engine.explain(_ID, event)
@@ -98,6 +99,7 @@ def _explain_filter(text: str, event: Event) -> None:
 def _explain_sequence(
     engine: Engine, query: Sequence, source: EventFile | None, graph: Path | None, log: FaultLog
 ) -> None:
+    """Print a sequence's automaton and, after the events, its instances; exit with 1 if none completed."""
     completed = 0
     if source is not None:
         completed = sum(1 for _ in engine.publish_many(source, on_error=log, batch_size=256))
@@ -152,6 +154,7 @@ def _explain_view(engine: Engine, source: EventFile, log: FaultLog) -> None:
 
 
 def _one_event(text: str, stream: str | None) -> Event:
+    """Return the event of a JSON text, of a file, or of standard input (`-`)."""
     if text == "-":
         raw = sys.stdin.buffer.read()
     elif text.lstrip().startswith("{"):
@@ -208,6 +211,7 @@ def automaton_tree(why: SequenceExplanation) -> Tree:
 
 
 def _add_node(tree: Tree, node: NodeExplanation) -> None:
+    """Add a branch for a state of the automaton: what it waits for, and a sample of its instances."""
     instances = "" if node.state is None else f": [cyan]{counted(node.state.instances, 'instance')}[/]"
     branch = tree.add(f"waits for [bold]{escape(node.stream)} {escape(node.alias)}[/]{instances}")
     branch.add(f"takes the next event{_condition(node.on, 'with')}")
@@ -235,6 +239,7 @@ def _condition(condition: ConditionText, word: str) -> str:
 
 
 def _instance(instance: Instance) -> str:
+    """Return a line about an instance: its times, events and values."""
     held = ", ".join(
         f"{term_text(name, sequence=True)} = {'absent' if value is None else shortened(value_text(value), _WIDTH)}"
         for name, value in instance.values

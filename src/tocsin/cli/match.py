@@ -162,6 +162,7 @@ def _load(
     template: tuple[str | None, Path | None, str | None],
     log: terminal.FaultLog,
 ) -> None:
+    """Subscribe texts, files and a template's rows; raise `TocsinError` if that is nothing."""
     text, parameters, id_rule = template
     if (text is None) is not (parameters is None):
         raise TocsinError("--template and --parameters go together: a text, and the rows with its values")
@@ -179,6 +180,7 @@ def _load(
 def _writer(
     output: Path | None, format: OutputFormat | None, *, live: bool
 ) -> JsonNotifications | ParquetNotifications | _NotificationTable:
+    """Return the writer of notifications for a file or standard output, in a format that may follow from them."""
     if format is None:
         if output is not None and output.suffix in (".parquet", ".pq"):
             format = OutputFormat.PARQUET

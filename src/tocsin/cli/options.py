@@ -237,6 +237,7 @@ def matcher_options(given: Iterable[str]) -> dict[str, float | bool | str]:
 
 
 def _value(text: str) -> float | bool | str:
+    """Return the boolean, integer or float that a text stands for, else the text."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

@@ -41,6 +41,7 @@ def parse(
 
 
 def _shown(query: Query, form: OutputForm) -> str:
+    """Return a query in an output form; raise `TocsinError` if the form needs a filter and it is none."""
     if form is OutputForm.TEXT:
         return to_text(query)
     if form is OutputForm.JSON:

@@ -305,6 +305,7 @@ def _show(prepared: Prepared, kinds: UpdateKinds, costs: Sequence[CostSummary]) 
 
 
 def _network_figures(prepared: Prepared) -> dict[str, Any]:
+    """Return the sizes of a scenario's network, for the report."""
     overlay = prepared.setting.overlay
     pairs = max(len(overlay) * (len(overlay) - 1), 1)
     return {

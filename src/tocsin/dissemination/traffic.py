@@ -26,7 +26,7 @@ class MessageRole(IntEnum):
 class Traffic(Struct, frozen=True):
     """Messages from one overlay node to another, as columns of equal length, sorted by event.
 
-    A line stands for `messages` equal messages sent at once; `size` is the bytes of all of them. A message that another
+    A row stands for `messages` equal messages sent at once; `size` is the bytes of all of them. A message that another
     one of its event caused has a greater `step`; steps count from 0.
     """
 
@@ -42,7 +42,7 @@ class Traffic(Struct, frozen=True):
         return len(self.event)
 
     @classmethod
-    def of(
+    def from_columns(
         cls,
         event: IdArray,
         sender: IdArray,
@@ -53,18 +53,18 @@ class Traffic(Struct, frozen=True):
         role: NDArray[np.int8] | MessageRole,
         messages: IdArray | int = 1,
     ) -> Traffic:
-        """Return lines sorted by event; lines from a node to itself are dropped."""
+        """Return the messages sorted by event; messages from a node to itself are dropped."""
         kept = np.flatnonzero(sender != receiver)
         if len(kept) and np.any(np.diff(event[kept]) < 0):
             kept = kept[np.argsort(event[kept], kind="stable")]
-        given = (np.asarray(one, dtype=np.int64) for one in (messages, size, step))
-        counts, sizes, steps = (np.broadcast_to(one, event.shape)[kept] for one in given)
+        columns = (np.asarray(one, dtype=np.int64) for one in (messages, size, step))
+        counts, sizes, steps = (np.broadcast_to(one, event.shape)[kept] for one in columns)
         roles = np.broadcast_to(np.asarray(role, dtype=np.int8), event.shape)[kept]
         return cls(event[kept], sender[kept], receiver[kept], counts, sizes, steps, roles)
 
     @classmethod
-    def together(cls, parts: Sequence[Traffic]) -> Traffic:
-        """Return the lines of all parts, sorted by event."""
+    def concat(cls, parts: Sequence[Traffic]) -> Traffic:
+        """Return the rows of all parts, sorted by event."""
         order = np.argsort(np.concatenate([np.empty(0), *(part.event for part in parts)]), kind="stable")
         return cls(
             *(
@@ -87,8 +87,8 @@ class TrafficLedger:
     def add(self, traffic: Traffic, events: int) -> EventCosts:
         """Charge the traffic of a batch of `events`, and return the costs of each event."""
         costs = EventCosts(*np.zeros((len(EventCosts._fields), events), dtype=np.int64))
-        given = (getattr(traffic, name) for name in TrafficColumns._fields)
-        columns = (np.ascontiguousarray(column, dtype=np.int64) for column in given)
+        arrays = (getattr(traffic, name) for name in TrafficColumns._fields)
+        columns = (np.ascontiguousarray(column, dtype=np.int64) for column in arrays)
         charge(TrafficColumns(*columns), self.pairs, self._senders, costs)
         sizes = np.bincount(traffic.role, weights=traffic.size, minlength=len(MessageRole))
         for role in MessageRole:

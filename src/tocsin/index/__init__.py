@@ -2,7 +2,7 @@
 
 from tocsin.index.generations import Generation, Generations
 from tocsin.index.reader import IndexReader
-from tocsin.index.shard import Found, Shard
+from tocsin.index.shard import RowNumbers, Shard
 from tocsin.index.subscriptions import SubscriptionIndex
 
-__all__ = ["Found", "Generation", "Generations", "IndexReader", "Shard", "SubscriptionIndex"]
+__all__ = ["Generation", "Generations", "IndexReader", "RowNumbers", "Shard", "SubscriptionIndex"]

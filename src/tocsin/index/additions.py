@@ -78,12 +78,15 @@ class Addition(Struct, frozen=True):
 
     @classmethod
     def of_rows(
-        cls, made: TemplateBatch[CompiledFilter], validity: Validity, places: Sequence[int] | None = None
+        cls, made: TemplateBatch[CompiledFilter], validity: Validity, positions: Sequence[int] | None = None
     ) -> Addition:
-        """Return the subscriptions of a template's rows, or of those at some places."""
+        """Return the subscriptions of a template's rows, or of those at some positions."""
         rows, ids = made.rows, made.ids
-        if places is not None and len(places) < len(ids):
-            rows, ids = rows.take(np.array(places, dtype=np.int64)), [ids[place] for place in places]
+        if positions is not None and len(positions) < len(ids):
+            rows, ids = (
+                rows.take(np.array(positions, dtype=np.int64)),
+                [ids[position] for position in positions],
+            )
         selects: Sequence[str | None] = [None] * len(ids)
         query = require_filter(made.template.query, "template")
         if query.select:

@@ -151,21 +151,22 @@ class Contents:
         yield
         self.is_torn = was_torn
 
-    def _fill(self, shard: int, one: Addition, places: NDArray[np.int64]) -> None:
+    def _fill(self, shard: int, one: Addition, positions: NDArray[np.int64]) -> None:
+        """Add the subscriptions of an addition at some positions to the draft of a shard."""
         draft = self.drafts[shard]
-        ids = [one.ids[place] for place in places.tolist()]
+        ids = [one.ids[position] for position in positions.tolist()]
         numbers = draft.registry.add(
             ids,
             one.validity,
-            [one.digests[place] for place in places.tolist()],
-            [one.selects[place] for place in places.tolist()],
+            [one.digests[position] for position in positions.tolist()],
+            [one.selects[position] for position in positions.tolist()],
         )
         to_number = np.full(len(one.ids), -1, dtype=np.int64)
-        to_number[places] = numbers
+        to_number[positions] = numbers
         groups = []
         for group in one.batch.groups:
             rows = to_number[group.ids]
-            if len(places) == len(one.ids):
+            if len(positions) == len(one.ids):
                 groups.append(ConjunctionGroup(group.shape, rows, group.columns))
             elif (rows >= 0).any():
                 kept = np.flatnonzero(rows >= 0)

@@ -74,10 +74,10 @@ class Placement(Struct):
         if self.shards == 1:
             return 0
         key = _key(access)
-        places = self.heavy.get(key)
-        if places is None:
+        shards = self.heavy.get(key)
+        if shards is None:
             return crc32(key.encode()) % self.shards
-        return places[crc32(id_.encode()) % len(places)]
+        return shards[crc32(id_.encode()) % len(shards)]
 
     def _weigh(self, sample: Sequence[Conjunction]) -> dict[str, tuple[int, ...]]:
         """Return the shards of the heavy keys: the heaviest first, each on the shard with the least weight so far."""
@@ -171,9 +171,9 @@ def _accesses(
             codes.append(found.setdefault(bound, len(found)))
         return np.array(codes, dtype=np.int64), list(found)
     column = group.columns[names[0]]
-    _, first, places = np.unique(column, return_index=True, return_inverse=True)
+    _, first, positions = np.unique(column, return_index=True, return_inverse=True)
     distinct = [bind_predicate(access, {names[0]: constant_at(column, row)}) for row in first.tolist()]
-    return places.astype(np.int64), list(distinct)
+    return positions.astype(np.int64), list(distinct)
 
 
 def _is_equality(predicate: Predicate) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tocsin.index.placement import Route, Routes
-from tocsin.index.shard import Found
+from tocsin.index.shard import RowNumbers
 from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.matching import EventBatch, create_matcher, open_matcher, save_matcher
 from tocsin.matching.starting_matcher import INDEX
@@ -23,10 +23,10 @@ class Router:
     def __init__(self, folder: Path) -> None:
         self._matcher = open_matcher(folder / _MATCHER)
 
-    def route(self, events: EventBatch) -> Found:
-        """Return, one after another, each event's place with the number of a shard that it has to see."""
+    def route(self, events: EventBatch) -> RowNumbers:
+        """Return, one after another, each event's position with the number of a shard that must see it."""
         matches = self._matcher.match(events)
-        return Found(matches.rows, matches.ids)
+        return RowNumbers(matches.rows, matches.ids)
 
 
 def save_router(routes: Routes, folder: Path) -> None:

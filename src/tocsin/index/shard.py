@@ -26,8 +26,8 @@ _MATCHER: Final = "matcher"
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Found(NamedTuple):
-    """Matches as columns: the event's row in its batch, and the subscription's number."""
+class RowNumbers(NamedTuple):
+    """Pairs as columns: an event's row in its batch, and the number of a subscription or of a shard."""
 
     rows: NDArray[np.int64]
     numbers: NDArray[np.int64]
@@ -44,7 +44,7 @@ class Shard:
         self.registry: SavedRegistry = open_registry(folder)
         self._items: dict[int, tuple[SelectItem, ...]] = {}
 
-    def match(self, events: EventBatch, ends: NDArray[np.int64]) -> Found:
+    def match(self, events: EventBatch, ends: NDArray[np.int64]) -> RowNumbers:
         """Return the pairs of event and subscription that match, for events that ended at `ends`."""
         matches = self.matcher.match(events)
         numbers = matches.ids
@@ -52,23 +52,23 @@ class Shard:
         if self.registry.has_validity and len(numbers):
             held = self.registry
             applies = is_valid_at(held.valid_from[numbers], held.valid_until[numbers], ends[rows])
-            return Found(rows[applies], numbers[applies])
-        return Found(rows, numbers)
+            return RowNumbers(rows[applies], numbers[applies])
+        return RowNumbers(rows, numbers)
 
     def ids(self, numbers: NDArray[np.int64]) -> Any:
         """Return the ids of subscriptions as an Arrow array of strings."""
         return self.registry.ids.take(pa.array(numbers)).cast(pa.string())
 
-    def values(self, found: Found, events: EventBatch) -> Any:
+    def values(self, matches: RowNumbers, events: EventBatch) -> Any:
         """Return the values that each match's subscription selects, as JSON; null if it selects none."""
-        selects = self.registry.select[found.numbers]
-        told: list[str | None] = [None] * len(selects)
-        for place in np.flatnonzero(selects != WHOLE_EVENT).tolist():
-            code = int(selects[place])
+        selects = self.registry.select[matches.numbers]
+        values: list[str | None] = [None] * len(selects)
+        for position in np.flatnonzero(selects != WHOLE_EVENT).tolist():
+            code = int(selects[position])
             if code not in self._items:
                 self._items[code] = self.registry.select_items(code)
-            told[place] = _selected(self._items[code], events.attributes(int(found.rows[place])))
-        return pa.array(told, pa.string())
+            values[position] = _selected(self._items[code], events.attributes(int(matches.rows[position])))
+        return pa.array(values, pa.string())
 
 
 def _selected(items: tuple[SelectItem, ...], attributes: Mapping[str, Any]) -> str:
@@ -76,7 +76,7 @@ def _selected(items: tuple[SelectItem, ...], attributes: Mapping[str, Any]) -> s
 
 
 @runtime_checkable
-class _Telling(Protocol):
+class _ConjunctionSource(Protocol):
     """A matcher that returns its conjunctions."""
 
     def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:
@@ -124,7 +124,7 @@ class ShardDraft:
     def conjunctions(self) -> dict[int, list[Conjunction]]:
         """Return the conjunctions by subscription number; raise `MatcherError` if the matcher cannot return them."""
         matcher = self._current
-        if not isinstance(matcher, _Telling):
+        if not isinstance(matcher, _ConjunctionSource):
             raise MatcherError(f"a matcher of kind {type(matcher).__name__} cannot return its conjunctions")
         found: dict[int, list[Conjunction]] = {
             number: [] for number in self.registry.subscriptions.numbers.values()

@@ -220,6 +220,7 @@ class SubscriptionIndex:
     def _publish(
         self, entries: list[ShardEntry], routes: Routes, placement: Placement, attributes: Iterable[str]
     ) -> None:
+        """Write the router if its routes grew, and publish the next generation."""
         if self.shards > 1 and (len(routes.entries) != self._routed or self._router is None):
             storage = self.generations.storage
             self._router = written(storage, "routers", lambda place: save_router(routes, place))
@@ -241,6 +242,7 @@ class SubscriptionIndex:
     # steps of the public methods
 
     def _load(self, number: int) -> None:
+        """Read a generation: its shards as drafts, its placement, attributes and routes."""
         self.generation = number
         saved = self.generations.read(number)
         storage = self.generations.storage

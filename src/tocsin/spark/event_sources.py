@@ -116,6 +116,7 @@ def _payloads(request: _Request, frame: DataFrame, payload: str, time: str | Non
 
 
 def _from_nats(request: _Request, source: str) -> EventSource:
+    """Return the events of a JetStream stream, nats://host:port/STREAM."""
     address = urlsplit(source)
     name = address.path.strip("/")
     if not name or "/" in name:
@@ -127,6 +128,7 @@ def _from_nats(request: _Request, source: str) -> EventSource:
 
 
 def _from_kafka(request: _Request, source: str) -> EventSource:
+    """Return the events of a Kafka topic, kafka://host:port/topic."""
     address = urlsplit(source)
     topic = address.path.strip("/")
     if not topic or "/" in topic:
@@ -139,8 +141,8 @@ def _from_kafka(request: _Request, source: str) -> EventSource:
             f"{source}: Spark's connector to Kafka is not there ({str(fault).splitlines()[0]}); "
             "docs/reference/spark-sources.md says how to bring it along"
         ) from None
-    place = functions.concat_ws("-", "topic", "partition", "offset")
-    frame = frame.withColumn(_ID, place).withColumnRenamed("timestamp", "received")
+    location = functions.concat_ws("-", "topic", "partition", "offset")
+    frame = frame.withColumn(_ID, location).withColumnRenamed("timestamp", "received")
     return _payloads(request, frame, "value", "received")
 
 

@@ -114,6 +114,7 @@ class _TemplateRows(Struct, frozen=True):
 
 
 def _readable(subscriptions: DataFrame | FromTemplate) -> tuple[DataFrame, _Texts | _TemplateRows]:
+    """Return the rows to read and their reader; raise `SparkError` if they are in no DataFrame or have no id."""
     if isinstance(subscriptions, DataFrame):
         check_rows(subscriptions)
         return subscriptions.select(*(name for name in COLUMNS if name in subscriptions.columns)), _Texts()

@@ -90,18 +90,18 @@ def route_batches(job: MatchJob, batches: Iterable[Any]) -> Iterator[Any]:
         router = reader.router(generation)
         found = [(part, router.route(part.events)) for part in decoded.parts]
         rows_of = [one.rows if part.rows is None else part.rows[one.rows] for part, one in found]
-        places = np.concatenate(rows_of)
+        positions = np.concatenate(rows_of)
         numbers = np.concatenate([one.numbers for _, one in found])
         if faults := decoded.all_faults():
             wrong = np.array(sorted(faults), dtype=np.int64)
-            right = ~np.isin(places, wrong)
-            places, numbers = places[right], numbers[right]
+            right = ~np.isin(positions, wrong)
+            positions, numbers = positions[right], numbers[right]
             if job.faults:  # sent to one shard, which finds the fault again
-                places = np.concatenate([places, wrong])
+                positions = np.concatenate([positions, wrong])
                 numbers = np.concatenate([numbers, np.zeros(len(wrong), dtype=np.int64)])
-        if len(places):
-            sent = batch.take(pa.array(places))
-            columns = [*sent.columns, pa.array(numbers), pa.array(np.full(len(places), generation))]
+        if len(positions):
+            sent = batch.take(pa.array(positions))
+            columns = [*sent.columns, pa.array(numbers), pa.array(np.full(len(positions), generation))]
             yield pa.RecordBatch.from_arrays(columns, names=[*sent.schema.names, SHARD, GENERATION])
 
 
@@ -113,12 +113,13 @@ def find_dead_letters(job: MatchJob, batches: Iterable[Any]) -> Iterator[Any]:
             if faults:
                 rows = pa.array(sorted(faults))
                 kept = [batch.column(name).take(rows) for name in job.keep]
-                reasons = pa.array([faults[place] for place in sorted(faults)], pa.string())
+                reasons = pa.array([faults[position] for position in sorted(faults)], pa.string())
                 columns = [batch.column(job.layout.event_id).take(rows), reasons, *kept]
                 yield pa.RecordBatch.from_arrays(columns, names=["event_id", "reason", *job.keep])
 
 
 def _match_shard(job: MatchJob, batch: Any, shard: Shard, generation: int) -> Iterator[Any]:
+    """Yield the notifications of a batch from a shard, then its faults if the job reports them."""
     begun = time.perf_counter()
     decoded = job.layout.read(batch)
     silenced = decoded.silenced()
@@ -138,17 +139,17 @@ def _match_shard(job: MatchJob, batch: Any, shard: Shard, generation: int) -> It
                 job, batch, decoded, rows, subscriptions=ids, generation=generation, values=values
             )
     if job.faults and (faults := decoded.all_faults()):
-        places = sorted(faults)
-        nulls = pa.nulls(len(places), pa.string())
+        positions = sorted(faults)
+        nulls = pa.nulls(len(positions), pa.string())
         yield _notification_batch(
             job,
             batch,
             decoded,
-            np.array(places),
+            np.array(positions),
             subscriptions=nulls,
             generation=generation,
             values=nulls,
-            reasons=pa.array([faults[place] for place in places], pa.string()),
+            reasons=pa.array([faults[position] for position in positions], pa.string()),
         )
     if job.seconds is not None:
         job.seconds.add({_micro_batch()[1] or 0: time.perf_counter() - begun})
@@ -165,17 +166,18 @@ def _notification_batch(
     values: Any,
     reasons: Any = None,
 ) -> Any:
-    places = pa.array(rows)
+    """Return the output batch for these rows: matches, or faults with null ids and a reason."""
+    positions = pa.array(rows)
     columns = {
         "subscription": subscriptions,
-        "event_id": batch.column(job.layout.event_id).take(places),
+        "event_id": batch.column(job.layout.event_id).take(positions),
         "time": pa.array(decoded.ends[rows]).cast(job.time_type),
         "generation": pa.array(np.full(len(rows), generation, dtype=np.int64)),
     }
     if job.values:
         columns["values"] = values
     for name in job.keep:
-        columns[name] = batch.column(name).take(places)
+        columns[name] = batch.column(name).take(positions)
     if job.faults:
         columns["reason"] = pa.nulls(len(rows), pa.string()) if reasons is None else reasons
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -170,6 +170,7 @@ def dead_letters(
 
 
 def _notification_schema(events: DataFrame, job: match_worker.MatchJob, time_type: DataType) -> StructType:
+    """Return the schema of the notifications that a job writes."""
     fields = [
         StructField("subscription", StringType(), nullable=job.faults),
         StructField("event_id", events.schema[job.layout.event_id].dataType),

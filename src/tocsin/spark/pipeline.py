@@ -85,7 +85,7 @@ class Pipeline:
         self._observer = ProgressObserver(source)
         self._ended = Event()
         self._changing = Lock()
-        self._follower: Thread | None = None
+        self._refresh_on_changeer: Thread | None = None
         self._queries: list[StreamingQuery] = []
         self._index: SubscriptionIndex | None = None
         self._seen: object = None
@@ -114,9 +114,11 @@ class Pipeline:
             kept = [name for name in (layout.payload,) if name is not None]
             rows = dead_letters(self._source, **self._layout, keep=kept)
             self._begin(rows, self._dead_letters, "dead-letters", available_now)
-        if self._index is not None and self._is_followed():
-            self._follower = Thread(target=self._follow, name="tocsin-subscriptions", daemon=True)
-            self._follower.start()
+        if self._index is not None and self._is_refresh_on_changeed():
+            self._refresh_on_changeer = Thread(
+                target=self._refresh_on_change, name="tocsin-subscriptions", daemon=True
+            )
+            self._refresh_on_changeer.start()
         return query
 
     def run(
@@ -151,9 +153,9 @@ class Pipeline:
         for query in self._queries:
             with suppress(Exception):  # a failed query has reported its error already
                 query.stop()
-        if self._follower is not None:
-            self._follower.join()
-        self._queries, self._follower = [], None
+        if self._refresh_on_changeer is not None:
+            self._refresh_on_changeer.join()
+        self._queries, self._refresh_on_changeer = [], None
 
     def refresh(self) -> int:
         """Publish the present subscriptions, and return their generation.
@@ -190,6 +192,7 @@ class Pipeline:
         return self._index.generations.storage.uri
 
     def _begin(self, frame: DataFrame, sink: Sink, name: str, available_now: bool) -> StreamingQuery:
+        """Start a query with its own checkpoint; if it fails, stop the queries started before."""
         writer = _writer(frame, sink).option("checkpointLocation", f"{self._checkpoint.rstrip('/')}/{name}")
         if available_now:
             writer = writer.trigger(availableNow=True)
@@ -202,7 +205,7 @@ class Pipeline:
             raise SparkError(f"the stream of {name} cannot be started: {_reason(fault)}") from fault
         return self._queries[-1]
 
-    def _is_followed(self) -> bool:
+    def _is_refresh_on_changeed(self) -> bool:
         return callable(self._subscriptions) or isinstance(self._subscriptions, (str, os.PathLike))
 
     def _state(self) -> object:
@@ -215,7 +218,8 @@ class Pipeline:
                 return found.st_mtime_ns, found.st_size, found.st_ino
         return None
 
-    def _follow(self) -> None:
+    def _refresh_on_change(self) -> None:
+        """Refresh the subscriptions whenever their source changes, until the pipeline ends; report errors."""
         while not self._ended.wait(self._refresh):
             state = self._state()
             if state is None or state == self._seen:
@@ -237,6 +241,7 @@ class Pipeline:
 
 
 def _writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
+    """Return a stream writer for a sink: a function, a mapping with a format, or a folder of Parquet."""
     if callable(sink):
         return sink(frame)
     if isinstance(sink, Mapping):

@@ -82,6 +82,7 @@ class ProgressObserver:
 
 
 def _read(progress: Any, match_seconds: float) -> BatchProgress:
+    """Return Spark's progress of a micro-batch with its times, counts, generation and lag."""
     seconds = progress.durationMs.get("triggerExecution", 0) / 1000
     begun = datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).astimezone(UTC)
     ended = begun + timedelta(seconds=seconds)

@@ -92,6 +92,7 @@ def _prepare_environment() -> None:
 
 
 def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
+    """Return a session with these settings; raise `SparkError` if Java does not start."""
     for key, text in settings.items():
         builder = builder.config(key, text)
     try:

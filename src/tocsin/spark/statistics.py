@@ -111,6 +111,7 @@ def _selected(frame: DataFrame, layout: EventLayout) -> DataFrame:
 
 
 def _candidates(subscriptions: ConjunctionBatch | Iterable[Conjunction], max_groups: int) -> CandidateGroups:
+    """Return the groups of attributes to count; log a warning if some are left out."""
     found = candidate_groups(subscriptions, most=max_groups, width=WIDEST)
     if found.left_out:
         _log.warning(

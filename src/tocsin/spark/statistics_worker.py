@@ -70,6 +70,7 @@ def summarise(top: int, bins: int, batches: Batches) -> Iterator[pa.RecordBatch]
 
 
 def _condensed(top: int, bins: int, batches: Batches) -> Iterator[tuple[str, str, str, str, int]]:
+    """Yield, for each subject, its frequent values, the rest in condensed form, and the number of values."""
     for (subject, kind), rows in groupby(_rows(batches), itemgetter(0, 1)):
         if kind in _TOTALS:
             yield subject, kind, _REST, "", sum(row[3] for row in rows)
@@ -87,6 +88,7 @@ def _condensed(top: int, bins: int, batches: Batches) -> Iterator[tuple[str, str
 
 
 def _summarised(top: int, bins: int, batches: Batches) -> Iterator[tuple[str, str, int, str]]:
+    """Yield, for each subject, a count and the encoded distribution that its parts add up to."""
     for (subject, kind), rows in groupby(_rows(batches), itemgetter(0, 1)):
         parts: dict[str, list[tuple[str, int]]] = {_FREQUENT: [], _REST: [], _DISTINCT: []}
         for _, _, part, text, events in rows:

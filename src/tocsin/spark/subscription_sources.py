@@ -121,6 +121,7 @@ def fill_index(index: SubscriptionIndex, source: SubscriptionSource, report: Rep
 
 
 def _fill_from_template(index: SubscriptionIndex, source: FromTemplate, report: Report) -> None:
+    """Make the index hold the subscriptions of a template's rows; errors are reported."""
     rows = source.rows.toArrow() if isinstance(source.rows, DataFrame) else source.rows
     if source.id is None:  # generated ids are new each time
         index.apply({})

@@ -50,7 +50,7 @@ def test_the_drawn_messages_are_those_of_a_run(
     for column, costs in zip(result.costs._fields, result.costs, strict=True):
         assert [getattr(run, column) for run in runs] == costs.tolist(), column
     assert sum(run.server_messages for run in runs) == result.outgoing
-    assert sum(len(event.told) for event in drawn.events) == result.changed_answers
+    assert sum(len(event.answer_changes) for event in drawn.events) == result.changed_answers
     for run in runs:
         assert sum(messages for *_, messages, _ in run.lines) == run.overlay_hops
         assert sum(size for *_, size in run.lines) == run.size
@@ -75,7 +75,7 @@ def test_the_scene_holds_the_network_the_rows_and_the_subscriptions(prepared: Pr
 
 def test_answers_that_change_lie_in_a_rectangle(drawn: Scene) -> None:
     for event in drawn.events:
-        for subscription, _, _ in event.told:
+        for subscription, _, _ in event.answer_changes:
             low, high, _ = drawn.subscriptions[subscription]
             assert any(
                 (left is None or left < low)
@@ -106,7 +106,7 @@ def test_other_kinds_are_drawn_with_the_strategies_that_carry_them() -> None:
         prepared = prepare(pictured(Scenario(kind=kind, nodes=6, physical=40, subscriptions=40)))
         chapters = choose_events(prepared.queries, next(in_batches(prepared.changes, 100)))
         found = make_scene(prepared.setting, prepared.queries, ["S-UN", "CN", "S-CN"], chapters[:3])
-        assert any(event.told for event in found.events)
+        assert any(event.answer_changes for event in found.events)
         assert not any("another row" in run.words for event in found.events for run in event.runs)
         assert msgspec.json.decode(msgspec.json.encode(found))["kind"] == kind
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
+from tocsin.dissemination.scenarios.recomputation import Recomputation, sample_numbers
 from tocsin.dissemination.scenarios.walks import draw_points, draw_updates
 from tocsin.views.changes import PointChanges
 
@@ -8,8 +8,8 @@ NAN = float("nan")
 
 
 def test_the_sample_is_spread_over_all() -> None:
-    assert sampled(100, 3).tolist() == [0, 49, 99]
-    assert sampled(2, 50).tolist() == [0, 1]
+    assert sample_numbers(100, 3).tolist() == [0, 49, 99]
+    assert sample_numbers(2, 50).tolist() == [0, 1]
 
 
 def test_changes_one_by_one_and_all_at_once_lead_to_the_same_answers() -> None:
@@ -36,7 +36,7 @@ def test_altered_answers_are_sorted_by_change_and_subscription() -> None:
     ranges = np.array([0.0, 1.0, 2.0]), np.array([3.0, 1.0, 3.0])
     now = Recomputation("min", np.array([1.0, 2.0]), np.array([5.0, 6.0]), *ranges)
     changes = PointChanges(*np.array([(1.0, 5.0, 1.0, 7.0), (2.0, 6.0, NAN, NAN)]).T.copy())
-    found = now.follow(changes, np.array([0, 2]))
+    found = now.apply_changes(changes, np.array([0, 2]))
     assert [one[:3] for one in found] == [(0, 0, 5.0), (1, 0, 6.0), (1, 2, 6.0)]
     assert found[0].new == 6.0
     assert found[1].new == 7.0

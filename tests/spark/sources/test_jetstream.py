@@ -82,11 +82,11 @@ def test_subjects_are_filtered(stream: Stream) -> None:
         stream.publish("x", to=to)
     with link_to(stream, "a") as link:
         assert numbers(link, 1, 9) == [1, 4, 7]
-        assert (link.count(1), link.count(2), link.count(8)) == (3, 2, 0)
+        assert (link.count_from(1), link.count_from(2), link.count_from(8)) == (3, 2, 0)
         assert (link.following(1), link.following(2), link.following(8)) == (1, 4, None)
     with link_to(stream, "a", "c") as link:
         assert numbers(link, 2, 8) == [3, 4, 6, 7]
-        assert (link.count(2), link.following(5), link.following(8)) == (4, 6, None)
+        assert (link.count_from(2), link.following(5), link.following(8)) == (4, 6, None)
     with link_to(stream, "never") as link:
         assert numbers(link, 1, 9) == []
 

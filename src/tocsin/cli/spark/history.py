@@ -58,6 +58,7 @@ def backtest(
 
 
 def _queries(given: Any) -> dict[str, Any]:
+    """Return queries by subscription id; raise `SubscriptionError` at the first bad or repeated entry."""
     found = {}
     for entry in read_subscriptions(given) if isinstance(given, Path) else given:
         if not isinstance(entry, Entry):
@@ -69,6 +70,7 @@ def _queries(given: Any) -> dict[str, Any]:
 
 
 def _show_backtest(found: Any) -> None:
+    """Print the notifications by day with a bar chart, by subscription, and in all."""
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False)
     table.add_column("day", style="cyan")

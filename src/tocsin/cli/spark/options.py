@@ -140,6 +140,7 @@ class QueryOptions(common.OptionGroup):
         return list(self._entries(log))
 
     def _entries(self, log: FaultLog) -> Iterator[Entry]:
+        """Yield the subscriptions of texts and files; faulty ones are logged."""
         for number, text in enumerate(self.subscribe or [], 1):
             yield Entry("-s", number, 0, f"s{number}", text)
         for file in self.subscriptions or []:

@@ -212,6 +212,7 @@ class _ZoneLoads:
         return next(((along, at) for along, values in tries if (at := _median(values)) is not None), None)
 
     def _split(self, zone: int, axis: int, at: float) -> None:
+        """Split a zone, and divide its subscriptions and rows between the two halves."""
         new = self._partition.split(zone, axis, at)
         points, rows = self._points[zone], self._rows[zone]
         is_below = points[axis] < at
@@ -274,6 +275,7 @@ def _area(partition: Partition, zone: int, domain: tuple[float, float]) -> float
 
 
 def _check(nodes: int, lows: Floats, highs: Floats, rows: Floats, domain: tuple[float, float]) -> None:
+    """Raise `TocsinError` if there is no node, or a domain, range or row is not finite."""
     if nodes < 1:
         raise TocsinError(f"a network of {nodes} nodes has no zones; give it 1 node at least")
     if not (np.isfinite(domain[0]) and np.isfinite(domain[1]) and domain[0] < domain[1]):

@@ -94,6 +94,7 @@ def _nearest(points: Floats, centres: Floats) -> NDArray[np.int64]:
 
 
 def _fill_empty(points: Floats, clusters: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Give each empty cluster the outer half of the largest one."""
     for i in range(len(clusters)):
         if len(clusters[i]) == 0:
             largest = max(range(len(clusters)), key=lambda cluster: len(clusters[cluster]))

@@ -40,7 +40,7 @@ def read_edges(path: str | Path) -> Topology:
         raise TocsinError(f"{path} has no link between two nodes; write two names a line, such as `a b`")
     pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
     topology = Topology.of(len(numbers), pairs[:, 0], pairs[:, 1])
-    component = _components(topology)
+    component = _component_labels(topology)
     if component.any():
         raise _disconnected(path, component, list(numbers))
     return topology
@@ -66,8 +66,8 @@ def _links(path: Path) -> Iterator[tuple[str, str]]:
         raise TocsinError(f"{path} cannot be read further than line {line}: {fault}") from None
 
 
-def _components(topology: Topology) -> IdArray:
-    """Return, for each node, the least node of its connected component."""
+def _component_labels(topology: Topology) -> IdArray:
+    """Return, for each node, the smallest node number of its component: all 0 if the network is connected."""
     least = np.arange(topology.nodes)
     while True:
         here, there = least[topology.ends[:, 0]], least[topology.ends[:, 1]]

@@ -45,6 +45,7 @@ def _any_strategy(_: Strategy, outcome: Outcome, __: ShownEvent) -> str:
 
 
 def _unicast(strategy: Strategy, outcome: Outcome, _: ShownEvent) -> str:
+    """Describe S-UN."""
     if not len(outcome.traffic):
         return _server_sends_nothing(strategy, outcome)
     changed, sent = len(outcome.answer_changes), int(outcome.traffic.messages.sum())
@@ -57,6 +58,7 @@ def _unicast(strategy: Strategy, outcome: Outcome, _: ShownEvent) -> str:
 
 
 def _multicast(strategy: Strategy, outcome: Outcome, _: ShownEvent) -> str:
+    """Describe S-MN."""
     if not len(outcome.traffic):
         return _server_sends_nothing(strategy, outcome)
     nodes = len(np.unique(outcome.traffic.receiver))
@@ -76,6 +78,7 @@ def _content_network(strategy: Strategy, outcome: Outcome, event: ShownEvent) ->
 
 
 def _cutoff(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
+    """Describe CN+: the cutoff, or the requests of subscriptions that lose their row."""
     old, new = event.old, event.new
     is_min = strategy.queries.kind == "min"
     is_good = old is not None and new is not None and old[0] == new[0] and (new[1] < old[1]) == is_min
@@ -101,6 +104,7 @@ def _cutoff(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
 
 
 def _server_content_network(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
+    """Describe S-CN: the affected ranges, and the way of their messages."""
     messages = len(event.messages)
     if not messages:
         return f"The server knows no subscription, and need not: {_no_effect(strategy, event)}. It sends nothing."
@@ -113,6 +117,7 @@ def _server_content_network(strategy: Strategy, outcome: Outcome, event: ShownEv
 
 
 def _distributed_server(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
+    """Describe DS-CN: the rows that owners request, and the way of the messages."""
     asked = _messages(outcome, MessageRole.ASK)
     owner, *others = _owners(strategy, event)
     asks = f"{_count(asked, 'message')} along the diagonal {_verb(asked, 'asks', 'ask')} for others"
@@ -185,6 +190,7 @@ def _affected_ranges(event: ShownEvent) -> str:
 
 
 def _no_effect(strategy: Strategy, event: ShownEvent) -> str:
+    """Return why a change affects no answer."""
     if (
         strategy.queries.kind not in ("min", "max")
         or len(_x_values(event)) > 1

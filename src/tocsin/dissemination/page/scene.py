@@ -69,7 +69,7 @@ class SceneEvent(Struct, frozen=True):
     rectangles: list[tuple[float | None, float, float, float | None]]  # outer_l, inner_l, inner_r, outer_r
     values: list[Any]  # the new answer of each rectangle's message, if it has one
     points: list[float]  # the x of the event's quadrants
-    told: list[tuple[int, Any, Any]]  # subscription, old answer, new answer
+    answer_changes: list[tuple[int, Any, Any]]  # subscription, old answer, new answer
     runs: list[SceneRun]
 
 
@@ -136,12 +136,12 @@ def _scene_event(
     """Return an event with a run of each strategy."""
     changes = one_change(event.old, event.new)
     outcomes = [strategy.publish(changes) for strategy in strategies]
-    told = [_told(outcome) for outcome in outcomes]
-    for strategy, other in zip(strategies, told, strict=True):
-        if repr(other) != repr(told[0]):
+    changed = [_answer_changes(outcome) for outcome in outcomes]
+    for strategy, other in zip(strategies, changed, strict=True):
+        if repr(other) != repr(changed[0]):
             raise TocsinError(
                 f"event {number}: strategy {strategy.name} changes {len(other):,} answers, and "
-                f"{strategies[0].name} {len(told[0]):,}, or different ones; no page is written"
+                f"{strategies[0].name} {len(changed[0]):,}, or different ones; no page is written"
             )
     messages = event.messages
     corners = (messages.outer_l, messages.inner_l, messages.inner_r, messages.outer_r)
@@ -160,7 +160,7 @@ def _scene_event(
         rectangles=rectangles,
         values=values,
         points=list(dict.fromkeys(points)),
-        told=told[0],
+        answer_changes=changed[0],
         runs=[
             _run(strategy, ledger, outcome, event)
             for strategy, outcome in zip(strategies, outcomes, strict=True)
@@ -169,6 +169,7 @@ def _scene_event(
 
 
 def _run(strategy: Strategy, ledger: TrafficLedger, outcome: Outcome, event: ShownEvent) -> SceneRun:
+    """Charge a strategy's traffic to the ledger, and return its run for the page."""
     traffic = outcome.traffic
     costs = ledger.add(traffic, 1)
     columns = (getattr(traffic, name) for name in _LINE)
@@ -180,9 +181,10 @@ def _run(strategy: Strategy, ledger: TrafficLedger, outcome: Outcome, event: Sho
     )
 
 
-def _told(outcome: Outcome) -> list[tuple[int, Any, Any]]:
-    told = outcome.answer_changes
-    columns = (told.numbers, told.old, told.new)
+def _answer_changes(outcome: Outcome) -> list[tuple[int, Any, Any]]:
+    """Return the subscription, the old and the new answer of each change, by subscription."""
+    changes = outcome.answer_changes
+    columns = (changes.numbers, changes.old, changes.new)
     lines = zip(*(column.tolist() for column in columns), strict=True)
     finite = ((number, _finite(old), _finite(new)) for number, old, new in lines)
     return sorted(finite, key=lambda one: one[0])

@@ -88,10 +88,10 @@ class _AnswerLog:
         self.first: list[AlteredAnswer] = []
 
     def add(self, outcome: Outcome, events: int) -> None:
-        told = outcome.answer_changes
+        changed = outcome.answer_changes
         if not self._counts:
-            self.first = recomputation.sampled_changes(told, self._numbers)
-        self._counts.append(np.bincount(told.rows, minlength=events))
+            self.first = recomputation.sampled_changes(changed, self._numbers)
+        self._counts.append(np.bincount(changed.rows, minlength=events))
 
     @property
     def counts(self) -> IdArray:
@@ -103,9 +103,9 @@ class _Checks:
 
     def __init__(self, prepared: Prepared) -> None:
         changes = prepared.changes
-        self.numbers = recomputation.sampled(len(prepared.queries), SAMPLE)
+        self.numbers = recomputation.sample_numbers(len(prepared.queries), SAMPLE)
         now = recomputation.definition_of(prepared)
-        self._first = now.follow(changes.part(0, CLOSELY), self.numbers)
+        self._first = now.apply_changes(changes.part(0, CLOSELY), self.numbers)
         now.change_all(changes.part(CLOSELY))
         self._answers = {number: now.answer(number) for number in self.numbers.tolist()}
         self._events = len(changes)
@@ -115,10 +115,10 @@ class _Checks:
         """Raise `AnswerError` if a strategy made other changes, or left a subscription with another answer."""
         self._check_first(strategy.name, changed.first)
         if wrong := recomputation.first_difference(strategy.answer, self._answers):
-            number, found, meant = wrong
+            number, found, expected = wrong
             raise AnswerError(
                 f"strategy {strategy.name}, subscription {number}, after event {self._events - 1}: "
-                f"its answer is {found}, and recomputing gives {meant}"
+                f"its answer is {found}, and recomputing gives {expected}"
             )
         if self._before is not None:
             name, counts = self._before
@@ -130,16 +130,17 @@ class _Checks:
                 )
         self._before = strategy.name, changed.counts
 
-    def _check_first(self, name: str, told: Sequence[AlteredAnswer]) -> None:
-        for meant, found in zip_longest(self._first, told):
-            if meant is None or found is None or found[:2] != meant[:2]:
+    def _check_first(self, name: str, actual: Sequence[AlteredAnswer]) -> None:
+        """Raise `AnswerError` at the first change of an answer that differs from the recomputed one."""
+        for expected, found in zip_longest(self._first, actual):
+            if expected is None or found is None or found[:2] != expected[:2]:
                 # Both lists are sorted, so the lesser entry is missing in the other one.
-                one = min((one for one in (meant, found) if one is not None), key=lambda one: one[:2])
-                how = "is missing" if one is meant else "is wrong"
+                one = min((one for one in (expected, found) if one is not None), key=lambda one: one[:2])
+                how = "is missing" if one is expected else "is wrong"
                 words = f"the change {one.old} -> {one.new} {how}"
-            elif not (is_same(meant.old, found.old) and is_same(meant.new, found.new)):
+            elif not (is_same(expected.old, found.old) and is_same(expected.new, found.new)):
                 one = found
-                made, right = f"{found.old} -> {found.new}", f"{meant.old} -> {meant.new}"
+                made, right = f"{found.old} -> {found.new}", f"{expected.old} -> {expected.new}"
                 words = f"it changes {made}, and recomputing gives {right}"
             else:
                 continue

@@ -58,19 +58,7 @@ def read_quotes(path: Path) -> Trace:
     A stock begins with its first quote; one that lacks either is no point meanwhile, and a quote without a symbol is of
     no stock. Raise `TocsinError` if there is no such file, if it cannot be read or has no such columns, or if hardly any x is above 0.
     """
-    if not is_readable(path):
-        raise TocsinError(f"there is no file {path}; name none, and the quotes are made up")
-    try:
-        with path.open("rb") as raw:
-            read = pa.json.read_json(open_decompressed(raw, path.suffix)).select(list(_COLUMNS))
-        read = read.filter(pc.is_valid(read["symbol"]))
-        quotes = read.sort_by([("time", "ascending"), ("symbol", "ascending")])
-        x, y = (quotes[name].cast(pa.float64()).to_numpy().copy() for name in _COLUMNS[2:])
-        stocks = quotes["symbol"].combine_chunks().dictionary_encode().indices.to_numpy()
-    except _UNREADABLE as fault:
-        raise TocsinError(
-            f"{path} holds no quotes: JSON lines with {', '.join(_COLUMNS)} are needed ({fault})"
-        ) from None
+    x, y, stocks = _read_columns(path)
     is_absent = ~(np.isfinite(x) & np.isfinite(y))
     x[is_absent] = y[is_absent] = np.nan
     before = _before(stocks)
@@ -87,6 +75,23 @@ def read_quotes(path: Path) -> Trace:
             f"{path} holds hardly any quote with a dividend_yield above 0 and a pe; no range can be drawn"
         )
     return Trace(x[begins], y[begins], changes, (0.0, upper))
+
+
+def _read_columns(path: Path) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Return the x, the y and the number of the stock of each quote, by time and symbol."""
+    if not is_readable(path):
+        raise TocsinError(f"there is no file {path}")
+    try:
+        with path.open("rb") as raw:
+            read = pa.json.read_json(open_decompressed(raw, path.suffix)).select(list(_COLUMNS))
+        read = read.filter(pc.is_valid(read["symbol"]))
+        quotes = read.sort_by([("time", "ascending"), ("symbol", "ascending")])
+        x, y = (quotes[name].cast(pa.float64()).to_numpy().copy() for name in _COLUMNS[2:])
+        return x, y, quotes["symbol"].combine_chunks().dictionary_encode().indices.to_numpy()
+    except _UNREADABLE as fault:
+        raise TocsinError(
+            f"{path} holds no quotes: JSON lines with {', '.join(_COLUMNS)} are needed ({fault})"
+        ) from None
 
 
 def _before(stocks: NDArray[np.int64]) -> NDArray[np.int64]:

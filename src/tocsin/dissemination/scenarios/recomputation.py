@@ -1,4 +1,7 @@
-"""The answers of subscriptions by definition, recomputed from all rows: simulations and benchmarks are checked against them."""
+"""The answers of subscriptions by definition, recomputed from all rows: simulations and benchmarks are checked against them.
+
+Unlike `tocsin.views.oracle` it works on arrays and on a sample of the subscriptions, since scenarios are large.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from tocsin.model.errors import TocsinError
 from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats, PointChanges
 
-Found: TypeAlias = "float | tuple[Any, ...]"
+AnswerValue: TypeAlias = "float | tuple[Any, ...]"
 """An answer: a number, NaN for null, or sorted codes of distinct values, or pairs."""
 
 
@@ -26,8 +29,8 @@ class AlteredAnswer(NamedTuple):
 
     change: int
     subscription: int
-    old: Found
-    new: Found
+    old: AnswerValue
+    new: AnswerValue
 
 
 def _total(y: Floats) -> float:
@@ -48,7 +51,7 @@ def _mean(y: Floats) -> float:
     return _total(y) / len(y) if len(y) else math.nan
 
 
-_ANSWERS: Final[Mapping[str, Callable[[Floats], Found]]] = {
+_ANSWERS: Final[Mapping[str, Callable[[Floats], AnswerValue]]] = {
     "min": lambda y: float(y.min()) if len(y) else math.nan,
     "max": lambda y: float(y.max()) if len(y) else math.nan,
     "count": lambda y: float(len(y)),
@@ -67,7 +70,7 @@ class Recomputation:
         self._lows, self._highs = lows, highs
 
     def change(self, changes: PointChanges, position: int) -> None:
-        """Make one of the changes."""
+        """Apply one of the changes."""
         old = changes.old_x[position], changes.old_y[position]
         if np.isnan(old[0]):
             self._x, self._y = np.append(self._x, np.nan), np.append(self._y, np.nan)
@@ -77,11 +80,11 @@ class Recomputation:
         self._x[row], self._y[row] = changes.new_x[position], changes.new_y[position]
 
     def change_all(self, changes: PointChanges) -> None:
-        """Make all changes at once: add the new points and remove the old ones; equal points count."""
+        """Apply all changes at once: add the new points and remove the old ones; equal points count."""
         comes, goes = ~np.isnan(changes.new_x), ~np.isnan(changes.old_x)
-        held = ~np.isnan(self._x)
-        x = np.concatenate([self._x[held], changes.new_x[comes], changes.old_x[goes]])
-        y = np.concatenate([self._y[held], changes.new_y[comes], changes.old_y[goes]])
+        present = ~np.isnan(self._x)
+        x = np.concatenate([self._x[present], changes.new_x[comes], changes.old_x[goes]])
+        y = np.concatenate([self._y[present], changes.new_y[comes], changes.old_y[goes]])
         signs = np.ones(len(x), dtype=np.int64)
         signs[len(x) - np.count_nonzero(goes) :] = -1
         points, which = np.unique(x + 1j * y, return_inverse=True)
@@ -89,17 +92,17 @@ class Recomputation:
         np.add.at(counts, which, signs)
         if len(gone := points[counts < 0]):
             raise TocsinError(
-                f"the changes are no history: the point ({gone[0].real}, {gone[0].imag}) goes more often than it came"
+                f"the changes do not follow from each other: the point ({gone[0].real}, {gone[0].imag}) is removed more often than it was added"
             )
         left = np.repeat(points, counts)
         self._x, self._y = left.real.copy(), left.imag.copy()
 
-    def answer(self, number: int) -> Found:
+    def answer(self, number: int) -> AnswerValue:
         """Return a subscription's answer; both ends of its range are included."""
         return self._answer(self._y[(self._x >= self._lows[number]) & (self._x <= self._highs[number])])
 
-    def follow(self, changes: PointChanges, numbers: IdArray) -> list[AlteredAnswer]:
-        """Make changes one after another, and return how they change some subscriptions' answers."""
+    def apply_changes(self, changes: PointChanges, numbers: IdArray) -> list[AlteredAnswer]:
+        """Apply changes one after another, and return how they change some subscriptions' answers."""
         found = []
         lows, highs = self._lows[numbers], self._highs[numbers]
         for position in range(len(changes)):
@@ -114,7 +117,7 @@ class Recomputation:
         return found
 
 
-def sampled(count: int, sample: int) -> IdArray:
+def sample_numbers(count: int, sample: int) -> IdArray:
     """Return a sample of the subscriptions' numbers, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(sample, count)).astype(np.int64))
 
@@ -127,7 +130,7 @@ def sampled_changes(changes: AnswerChanges, numbers: IdArray) -> list[AlteredAns
     return [AlteredAnswer(*one) for one in zip(*(column[kept].tolist() for column in columns), strict=True)]
 
 
-def is_same(one: Found, two: Found) -> bool:
+def is_same(one: AnswerValue, two: AnswerValue) -> bool:
     """Return whether two answers are equal; null is equal to null."""
     return one == two or (one != one and two != two)  # noqa: PLR0124 - of null, which is NaN
 
@@ -155,24 +158,24 @@ class PairRecomputation:
         self._pairs = self._paired()
 
     def change_all(self, changes: JoinChanges) -> None:
-        """Make all changes."""
+        """Apply all changes."""
         for position in range(len(changes)):
             self._change(changes, position)
         self._pairs = self._paired()
 
     def answer(self, number: int) -> tuple[tuple[int, int], ...]:
         """Return the pairs in a subscription's ranges, ascending."""
-        asked, pairs = self._queries, self._pairs
-        wanted = (
-            (asked.lows[number] <= pairs.x)
-            & (pairs.x <= asked.highs[number])
-            & (asked.z_lows[number] <= pairs.z)
-            & (pairs.z <= asked.z_highs[number])
+        queries, pairs = self._queries, self._pairs
+        inside = (
+            (queries.lows[number] <= pairs.x)
+            & (pairs.x <= queries.highs[number])
+            & (queries.z_lows[number] <= pairs.z)
+            & (pairs.z <= queries.z_highs[number])
         )
-        return tuple(zip(pairs.r[wanted].tolist(), pairs.s[wanted].tolist(), strict=True))
+        return tuple(zip(pairs.r[inside].tolist(), pairs.s[inside].tolist(), strict=True))
 
-    def follow(self, changes: JoinChanges, numbers: IdArray) -> list[AlteredAnswer]:
-        """Make changes one after another, and return how they change some subscriptions' answers."""
+    def apply_changes(self, changes: JoinChanges, numbers: IdArray) -> list[AlteredAnswer]:
+        """Apply changes one after another, and return how they change some subscriptions' answers."""
         answers = {number: self.answer(number) for number in numbers.tolist()}
         found = []
         for position in range(len(changes)):
@@ -209,18 +212,18 @@ class PairRecomputation:
 
 def definition_of(prepared: Prepared) -> Recomputation | PairRecomputation:
     """Return the answers of a scenario before its changes."""
-    asked = prepared.queries
-    if isinstance(asked, JoinQueries):
-        return PairRecomputation(asked)
-    return Recomputation(asked.kind, asked.x, asked.y, asked.lows, asked.highs)
+    queries = prepared.queries
+    if isinstance(queries, JoinQueries):
+        return PairRecomputation(queries)
+    return Recomputation(queries.kind, queries.x, queries.y, queries.lows, queries.highs)
 
 
 def first_difference(
-    answer: Callable[[int], Any], meant: Mapping[int, Found]
-) -> tuple[int, Found, Found] | None:
-    """Return the first subscription with another answer than is meant, and both answers, with NaN for null."""
-    for number, right in meant.items():
-        found = math.nan if (told := answer(number)) is None else told
-        if not is_same(found, right):
-            return number, found, right
+    answer: Callable[[int], Any], expected: Mapping[int, AnswerValue]
+) -> tuple[int, AnswerValue, AnswerValue] | None:
+    """Return the first subscription with an unexpected answer, and the actual and the expected one, with NaN for null."""
+    for number, correct in expected.items():
+        actual = math.nan if (value := answer(number)) is None else value
+        if not is_same(actual, correct):
+            return number, actual, correct
     return None

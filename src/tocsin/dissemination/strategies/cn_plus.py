@@ -43,7 +43,7 @@ class CutoffContentNetwork(Strategy):
     def _carry(self, changes: Changes) -> Outcome:
         """Broadcast changes in order, and let gateways request the rows that they lost."""
         broadcast = self._minima.apply(changes)
-        traffic = Traffic.together([self._spread_traffic(broadcast), *self._request_traffic(broadcast)])
+        traffic = Traffic.concat([self._spread_traffic(broadcast), *self._request_traffic(broadcast)])
         changed = broadcast.answers
         return Outcome(
             traffic,

@@ -41,7 +41,7 @@ def disseminate(
     received = messages.take(np.repeat(np.arange(len(messages)), np.diff(trees.starts)))
     changed = gateways.receive(received, trees.zones)
     spread = spread_traffic(setting, messages.change, trees, fields, departures + hops)
-    return Traffic.together([routed, spread]), changed
+    return Traffic.concat([routed, spread]), changed
 
 
 def route_traffic(
@@ -59,7 +59,7 @@ def route_traffic(
     # Every zone of a route but the last forwards to the next.
     nth = np.arange(len(route)) - np.repeat(np.cumsum(hops) - hops, hops)
     sender = routes.starts[route] + nth
-    return Traffic.of(
+    return Traffic.from_columns(
         events[route],
         routes.zones[sender],
         routes.zones[sender + 1],
@@ -76,7 +76,7 @@ def spread_traffic(
     tree = np.repeat(np.arange(len(events)), np.diff(trees.starts))
     forwarded = trees.parents >= 0
     tree = tree[forwarded]
-    return Traffic.of(
+    return Traffic.from_columns(
         events[tree],
         trees.parents[forwarded],
         trees.zones[forwarded],

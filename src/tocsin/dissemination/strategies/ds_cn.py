@@ -50,7 +50,7 @@ class DistributedContentNetwork(Strategy):
         asked = walked.messages
         asked = asked._replace(sender=owners[asked.sender], receiver=owners[asked.receiver])
         walking = diagonal_traffic(self.setting, asked, asked.cause, asked.step)
-        return Outcome(Traffic.together([walking, traffic]), changed)
+        return Outcome(Traffic.concat([walking, traffic]), changed)
 
     @property
     def stored_state(self) -> StoredState:
@@ -66,7 +66,7 @@ def diagonal_traffic(
     setting: Setting, messages: DiagonalMessages, events: IdArray, steps: IdArray
 ) -> Traffic:
     """Return the traffic of requests and replies along the diagonal, given each message's event and step."""
-    return Traffic.of(
+    return Traffic.from_columns(
         events,
         messages.sender,
         messages.receiver,

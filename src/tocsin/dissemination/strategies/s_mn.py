@@ -37,7 +37,7 @@ class ServerMulticast(ServerStrategy):
         seconds = time.perf_counter() - begun
         changed = self._answers.apply(messages, found)
         delivery = self.multicast.deliver(*self._count_by_gateway(found))
-        traffic = Traffic.of(
+        traffic = Traffic.from_columns(
             messages.change[delivery.message],
             delivery.sender,
             delivery.receiver,

@@ -44,7 +44,7 @@ class ServerUnicast(ServerStrategy):
             changed = self._answers.apply(messages, found)
         by_change = Matches(offsets_of(changed.rows, len(changes)), changed.numbers)
         counts = self._count_by_gateway(by_change)
-        traffic = Traffic.of(
+        traffic = Traffic.from_columns(
             np.repeat(np.arange(len(changes)), np.diff(counts.starts)),
             np.full(len(counts.nodes), self.setting.server, dtype=np.int64),
             counts.nodes,

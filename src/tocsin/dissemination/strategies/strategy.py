@@ -46,7 +46,7 @@ class Outcome(Struct, frozen=True):
         if len(parts) == 1:
             return parts[0]
         return cls(
-            Traffic.together([part.traffic for part in parts]),
+            Traffic.concat([part.traffic for part in parts]),
             AnswerChanges.join([part.answer_changes for part in parts]),
             sum(part.server_seconds for part in parts),
             sum(part.outgoing for part in parts),

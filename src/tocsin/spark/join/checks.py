@@ -162,6 +162,7 @@ class Checker:
             return type(outcome)
 
     def _checks(self, predicate: Predicate) -> tuple[JoinCheck, ...]:
+        """Return the checks of a predicate; raise `UndecidedError` or `NeverError` if it has none."""
         operator, subject = predicate.operator, predicate.subject
         if type(subject) is not Attribute:
             raise UndecidedError
@@ -241,6 +242,7 @@ def is_first(values: Values, earlier: Column) -> Column:
 
 
 def _passes(values: Values, check: Column) -> Column:
+    """Return whether the values pass a check, by the family of its attribute."""
     family, position = check.getField("family"), check.getField("position")
     low, high = functions.get(values.lows, position), functions.get(values.highs, position)
     text = functions.get(values.texts, position)
@@ -254,6 +256,7 @@ def _passes(values: Values, check: Column) -> Column:
 
 
 def _number(low: Column, high: Column, check: Column) -> Column:
+    """Return whether a number, given by the doubles around it, passes a check."""
     constant, several = check.getField("number"), check.getField("numbers")
     # A number between two doubles is less than every double above the lower one.
     sign = functions.when(low < constant, 1).when(high > constant, 4).otherwise(2)
@@ -264,6 +267,7 @@ def _number(low: Column, high: Column, check: Column) -> Column:
 
 
 def _text(text: Column, check: Column) -> Column:
+    """Return whether a text passes a check."""
     constant, several = check.getField("text"), check.getField("texts")
     chosen = _common_cases(check, text, *_plain(text, constant, several))
     pairs: tuple[tuple[Callable[[Column, Column], Column], CheckOperator, CheckOperator], ...] = (

@@ -131,6 +131,7 @@ def _leaves(prefix: str, columns: list[tuple[str, Column, types.DataType]]) -> I
 
 
 def _kind(type_: types.DataType) -> Kind | None:
+    """Return the kind of value that a Spark type holds; None if it is no value."""
     if isinstance(type_, types.StringType):
         return Kind.STRING
     if isinstance(type_, types.BooleanType):
@@ -141,6 +142,7 @@ def _kind(type_: types.DataType) -> Kind | None:
 
 
 def _fault_inside(column: Column, type_: types.DataType) -> Column | None:
+    """Return whether any element of an array is faulty; None if its type rules that out."""
     if fault_of(functions.lit(None), type_, is_value=False) is None:
         return None
 

@@ -218,6 +218,7 @@ def _point_frame(events: DataFrame, points: PointTable) -> DataFrame:
     frame = events.sparkSession.createDataFrame(points.table)
 
     def hash_of(key: Column) -> Column:
+        """Return the hash of a key's attribute and its value."""
         attribute = key.getField("attribute")
         number, text, whole = (key.getField(name) for name in ("number", "text", "whole"))
         return (

@@ -28,7 +28,7 @@ def choose_schemas(counts: Mapping[Schema, int], distinct: Mapping[int, int]) ->
     `counts` says how many conjunctions have equalities on just these attributes, and `distinct` how many different values
     each attribute is compared with: an event is assumed to have each of them with equal probability.
     """
-    return _Choice(counts, distinct).choose()
+    return _Choice(counts, distinct).choose_schemas()
 
 
 class _Choice:
@@ -46,7 +46,8 @@ class _Choice:
         self._members = [np.arange(len(self._sets))]  # by schema, the sets that contain it
         self._waiting: list[tuple[float, Schema, int, int]] = []
 
-    def choose(self) -> dict[Schema, Schema]:
+    def choose_schemas(self) -> dict[Schema, Schema]:
+        """Return the schema of each set of attributes, chosen greedily by gain."""
         seen = {EMPTY}
         self._extend(0, seen)
         heapify(self._waiting)

@@ -203,6 +203,7 @@ class SinkFolder:
             return 0
 
     def _header(self) -> _SinkHeader | None:
+        """Return the header of the folder, None without one; raise `SparkError` for a newer format."""
         path = self.root / "sink.json"
         try:
             found = _decoded(path, _SinkHeader)

@@ -117,15 +117,15 @@ class StreamConnection:
         """Return the number of the first message at or after `sequence` on our subjects, None if there is none yet."""
         return self._run(self._following(sequence))
 
-    def count(self, sequence: int) -> int:
+    def count_from(self, sequence: int) -> int:
         """Return how many messages on our subjects the stream holds at and after `sequence`."""
 
-        async def count() -> int:
+        async def pending_from() -> int:
             consumer = await self._open(sequence)
             await self._close(consumer)
-            return consumer.pending
+            return consumer.pending  # a new consumer reports how many messages are before it
 
-        return self._run(count())
+        return self._run(pending_from())
 
     def read(self, first: int, end: int, *, strict: bool = True) -> Iterator[list[Message]]:
         """Yield the messages on our subjects from `first` up to, but not with, `end`, in order, some at a time.
@@ -191,6 +191,7 @@ class StreamConnection:
         raise SparkError(f"{self._access}: {reason}")
 
     async def _connect(self) -> Client:
+        """Return a connected client; when its connection closes, all consumers give up."""
         from nats.aio.client import Client  # noqa: PLC0415
 
         async def note(fault: Exception) -> None:
@@ -228,6 +229,7 @@ class StreamConnection:
         return client
 
     async def _span(self) -> SequenceRange:
+        """Return the sequence numbers that the stream has now; raise `SparkError` if reading consumes them."""
         from nats.js.api import RetentionPolicy  # noqa: PLC0415
 
         info = await self._stream.stream_info(self._access.stream)
@@ -239,6 +241,7 @@ class StreamConnection:
         return SequenceRange(max(info.state.first_seq, 1), info.state.last_seq + 1)
 
     async def _following(self, sequence: int) -> int | None:
+        """Return the first sequence number on our subjects from `sequence` on; None if there is none."""
         from nats.js.errors import NotFoundError  # noqa: PLC0415
 
         found = []
@@ -254,6 +257,7 @@ class StreamConnection:
         return min(found, default=None)
 
     async def _open(self, first: int) -> _Consumer:
+        """Return a new consumer from `first` on, without acknowledgements, that expires by itself."""
         from nats.js import api  # noqa: PLC0415
 
         subjects = self._access.subjects
@@ -285,6 +289,8 @@ class StreamConnection:
             await self._stream.delete_consumer(self._access.stream, consumer.name)
 
     def _end_loop(self) -> None:
+        """Cancel all tasks, and end the event loop and its thread."""
+
         async def finish() -> None:
             left = asyncio.all_tasks() - {asyncio.current_task()}
             for task in left:
@@ -369,6 +375,7 @@ class _Consumer:
             raise ConnectionClosedError
 
     async def _take(self, message: Msg) -> None:
+        """Store a message that arrived, or the status that ends the fetch."""
         if not message.reply:  # not a message of the stream, but a status of the server
             headers = message.headers or {}
             self._status = f"{headers.get('Status', '')} {headers.get('Description', '')}"
@@ -384,7 +391,7 @@ class _Consumer:
             return
         self._given = given
         self.pending = pending
-        told = message.subject, message.headers, message.data
-        self._arrived.append(Message(sequence, nanoseconds // 1000, *told))
+        content = message.subject, message.headers, message.data
+        self._arrived.append(Message(sequence, nanoseconds // 1000, *content))
         if len(self._arrived) == self._wanted:
             self._done.set()

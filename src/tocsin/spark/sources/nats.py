@@ -228,7 +228,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return low
 
     def _pending(self, sequence: int) -> int:
-        return self._connection.call(lambda connection: connection.count(sequence))
+        return self._connection.call(lambda connection: connection.count_from(sequence))
 
 
 class _DriverConnection:
@@ -270,6 +270,7 @@ def _rows(messages: list[jetstream.Message]) -> pa.RecordBatch:
 
 
 def _access(given: Mapping[str, str]) -> jetstream.ConnectionSettings:
+    """Return the connection settings of these options, or raise `SparkError`."""
     servers = _listed(given.get("servers", _SERVER))
     try:
         access = jetstream.ConnectionSettings(

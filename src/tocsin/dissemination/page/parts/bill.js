@@ -29,7 +29,7 @@ const billPane = (() => {
   }
   for (const [shape, words] of [
     ['<rect class="rectangle" x="2" y="1.5" width="22" height="9"/>', "what can change"],
-    ['<circle class="dot told" cx="13" cy="6" r="4"/>', "an answer that changes"],
+    ['<circle class="dot notified" cx="13" cy="6" r="4"/>', "an answer that changes"],
   ]) {
     const item = draw(byId("legend"), "li");
     item.insertAdjacentHTML("beforeend", `<svg viewBox="0 0 26 12" aria-hidden="true">${shape}</svg>`);
@@ -45,7 +45,7 @@ const billPane = (() => {
     return ["", apart.map(([way, found]) => `${found.join(", ")} ${way}`).join(", ")];
   }
 
-  let told = [];
+  let notified = [];
 
   function begin(event, index, strategy, reach) {
     columns.forEach(([name], column) => {
@@ -60,21 +60,21 @@ const billPane = (() => {
         line.classList.toggle("chosen", row === strategy);
       });
     });
-    byId("answers-title").textContent = event.told.length ? `${counted(event.told.length, "answer")} ${event.told.length === 1 ? "changes" : "change"}` : "No answer changes";
+    byId("answers-title").textContent = event.answer_changes.length ? `${counted(event.answer_changes.length, "answer")} ${event.answer_changes.length === 1 ? "changes" : "change"}` : "No answer changes";
     const list = byId("answers-list");
     list.replaceChildren();
-    told = event.told.map(([subscription, old, value]) => {
+    notified = event.answer_changes.map(([subscription, old, value]) => {
       const [from, to, gateway] = scene.subscriptions[subscription];
       const line = draw(list, "li");
       draw(line, "span", {}, `[${text(from)}, ${text(to)}]`);
       const [before, after] = inShort(old, value);
       draw(line, "span", { title: `${text(old)} → ${text(value)}` }, before).appendChild(document.createElement("b")).textContent = after;
-      return { line, when: reach.told(gateway) };
+      return { line, when: reach.notified(gateway) };
     });
   }
 
   function at(time) {
-    for (const { line, when } of told) line.classList.toggle("told", when <= time && time > 0);
+    for (const { line, when } of notified) line.classList.toggle("notified", when <= time && time > 0);
   }
 
   return { begin, at };

@@ -19,15 +19,15 @@ function makeOverlay() {
 
   function begin(event, run, strategy, arrived) {
     reach = arrived;
-    gateways = new Set(event.told.map(([subscription]) => scene.subscriptions[subscription][2]));
+    gateways = new Set(event.answer_changes.map(([subscription]) => scene.subscriptions[subscription][2]));
     mark.classList.toggle("unused-server", !strategy.name.startsWith("S-"));
     arrows.begin(run);
   }
 
   function at(time) {
     nodes.forEach((shape, node) => {
-      const told = gateways.has(node) && reach.told(node) <= time && time > 0;
-      shape.setAttribute("class", `node ${stateOf(reach.at(node), time)}${told ? " told" : ""}`);
+      const notified = gateways.has(node) && reach.notified(node) <= time && time > 0;
+      shape.setAttribute("class", `node ${stateOf(reach.at(node), time)}${notified ? " notified" : ""}`);
     });
     arrows.at(time);
   }

@@ -38,7 +38,7 @@ function ticks([from, to]) {
   return found;
 }
 
-// When each node is reached by what, counted in steps that are over; `told` is when its subscriptions hear.
+// When each node is reached by what, counted in steps that are over; `notified` is that of its subscriptions.
 function arrivals(run, strategy) {
   const found = new Map();
   const of = (node) => found.get(node) ?? found.set(node, { passed: Infinity, reached: Infinity, asked: Infinity, answered: -1 }).get(node);
@@ -55,11 +55,11 @@ function arrivals(run, strategy) {
   for (const one of found.values()) {
     if (one.reached === Infinity && one.spreads !== undefined) one.reached = one.spreads;
     // A node on the way hears nothing yet, unless the way ends there.
-    const heard = one.reached === Infinity ? one.passed : one.reached;
-    const waits = one.answered >= 0 && (heard === Infinity || strategy.name === "CN+");
-    one.told = waits ? one.answered : heard === Infinity ? 0 : heard;
+    const arrival = one.reached === Infinity ? one.passed : one.reached;
+    const waits = one.answered >= 0 && (arrival === Infinity || strategy.name === "CN+");
+    one.notified = waits ? one.answered : arrival === Infinity ? 0 : arrival;
   }
-  return { at: (node) => found.get(node), told: (node) => found.get(node)?.told ?? 0, nodes: found };
+  return { at: (node) => found.get(node), notified: (node) => found.get(node)?.notified ?? 0, nodes: found };
 }
 
 function stateOf(arrival, time) {

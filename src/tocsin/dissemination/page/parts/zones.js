@@ -62,7 +62,7 @@ function makeZones() {
   draw(svg, "text", { class: "axis-name", x: 317, y: 594, "text-anchor": "middle" }, "low end of the range");
   draw(svg, "text", { class: "axis-name", x: 10, y: 291, transform: "rotate(-90 10 291)", "text-anchor": "middle" }, "high end");
 
-  let present, states = [], heard = new Set();
+  let present, states = [], notified = new Set();
 
   function begin(event, run, strategy, reach) {
     areas.replaceChildren();
@@ -76,8 +76,8 @@ function makeZones() {
       draw(point, "title", {}, `the update, at (${text(x)}, ${text(x)})`);
     }
     mark.classList.toggle("unused-server", !strategy.name.startsWith("S-"));
-    for (const subscription of heard) mute(subscription);
-    heard = new Set();
+    for (const subscription of notified) mute(subscription);
+    notified = new Set();
     states = [];
     present = { event, reach };
     arrows.begin(run);
@@ -94,13 +94,13 @@ function makeZones() {
       if (states[zone] !== state) shape.setAttribute("class", `zone ${state}`);
       states[zone] = state;
     });
-    for (const [subscription] of present.event.told) {
-      const hears = present.reach.told(scene.subscriptions[subscription][2]) <= time && time > 0;
-      if (hears && !heard.has(subscription)) {
-        dots[subscription].setAttribute("class", playing && !calm ? "dot told flash" : "dot told");
+    for (const [subscription] of present.event.answer_changes) {
+      const isNotified = present.reach.notified(scene.subscriptions[subscription][2]) <= time && time > 0;
+      if (isNotified && !notified.has(subscription)) {
+        dots[subscription].setAttribute("class", playing && !calm ? "dot notified flash" : "dot notified");
         dots[subscription].setAttribute("r", 3.4);
-        heard.add(subscription);
-      } else if (!hears && heard.delete(subscription)) mute(subscription);
+        notified.add(subscription);
+      } else if (!isNotified && notified.delete(subscription)) mute(subscription);
     }
     arrows.at(time);
   }
