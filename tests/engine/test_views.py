@@ -106,7 +106,7 @@ def test_a_bad_row_is_refused_and_the_rest_goes_on(engine: Engine) -> None:
 def test_a_row_that_no_float_holds_stands_in_the_way_of_a_new_view(engine: Engine) -> None:
     engine.publish({"symbol": "A", "risk": 2**53 + 1}, stream="stock")
     with pytest.raises(
-        SubscriptionError, match="`best`: a row of its table stands in the way: attribute `risk`"
+        SubscriptionError, match="`best`: a row of its table cannot be read: attribute `risk`"
     ):
         engine.subscribe(BEST, id="best")
     assert len(engine) == 0

@@ -101,7 +101,7 @@ def _bound(query: Filter, columns: Mapping[str, Any], row: int) -> Filter:
     return bound
 
 
-def merged(waiting: Sequence[Addition]) -> Iterator[Addition]:
+def merge_additions(waiting: Sequence[Addition]) -> Iterator[Addition]:
     """Return the additions; those of one subscription each are joined by validity."""
     single: dict[Validity, list[Addition]] = {}
     for one in waiting:
@@ -124,7 +124,7 @@ def merged(waiting: Sequence[Addition]) -> Iterator[Addition]:
         )
 
 
-def sampled(batches: Sequence[ConjunctionBatch]) -> Iterator[Conjunction]:
+def sample_conjunctions(batches: Sequence[ConjunctionBatch]) -> Iterator[Conjunction]:
     """Return some conjunctions of all, evenly spread, with their constants in place."""
     total = sum(len(batch) for batch in batches)
     step = max(1, -(-total // _SAMPLE))

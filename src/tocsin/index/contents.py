@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.index.additions import Addition, merged, sampled
+from tocsin.index.additions import Addition, merge_additions, sample_conjunctions
 from tocsin.index.generations import ShardEntry
 from tocsin.index.placement import Placement, Route, Routes
 from tocsin.index.shard import ShardDraft
@@ -112,9 +112,9 @@ class Contents:
         with self._whole():
             placement = self.placement
             if placement is None:
-                seen = sampled([one.batch for one in waiting])
+                seen = sample_conjunctions([one.batch for one in waiting])
                 placement = self.placement = Placement.of(seen, self.shards)
-            for one in merged(waiting):
+            for one in merge_additions(waiting):
                 shards = self.routes.place(one.batch, one.ids, placement)
                 for shard in np.unique(shards).tolist():
                     self._fill(shard, one, np.flatnonzero(shards == shard))

@@ -93,9 +93,9 @@ def backtest(
     if event_id is None:  # counting needs none
         event_id = "__tocsin_row"
         history = history.withColumn(event_id, functions.monotonically_increasing_id())
-    asked = {**queries, _EVERY: "true"}
+    watched = {**queries, _EVERY: "true"}
     options |= {"event_id": event_id, "time": time, "faults": True, "on_error": _refuse}
-    notifications = match(history, asked, **options)
+    notifications = match(history, watched, **options)
     ticks = not isinstance(notifications.schema["time"].dataType, TimestampType)
     moment = functions.timestamp_micros("time") if ticks else functions.col("time")
     is_fault = functions.col("subscription").isNull()

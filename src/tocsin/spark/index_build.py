@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tocsin.index import SubscriptionIndex
-from tocsin.index.additions import Addition, sampled
+from tocsin.index.additions import Addition, sample_conjunctions
 from tocsin.index.contents import IndexPart, PartBuilder
 from tocsin.index.generations import ShardEntry
 from tocsin.index.placement import Placement, Routes
@@ -131,7 +131,7 @@ def _placement(frame: DataFrame, reader: _Texts | _TemplateRows, shards: int) ->
     few = frame if count <= _SAMPLE else frame.sample(fraction=min(1.0, 1.1 * _SAMPLE / count), seed=1)
     tried = few.toArrow().to_batches()
     batches = [addition.batch for batch in tried for addition in reader.read(batch).additions]
-    return Placement.of(sampled(batches), shards)
+    return Placement.of(sample_conjunctions(batches), shards)
 
 
 def _place(reader: _Texts | _TemplateRows, placement: Placement, batches: Iterable[Any]) -> Iterator[Any]:

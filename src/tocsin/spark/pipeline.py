@@ -85,7 +85,7 @@ class Pipeline:
         self._observer = ProgressObserver(source)
         self._ended = Event()
         self._changing = Lock()
-        self._refresh_on_changeer: Thread | None = None
+        self._refresher: Thread | None = None
         self._queries: list[StreamingQuery] = []
         self._index: SubscriptionIndex | None = None
         self._seen: object = None
@@ -114,11 +114,9 @@ class Pipeline:
             kept = [name for name in (layout.payload,) if name is not None]
             rows = dead_letters(self._source, **self._layout, keep=kept)
             self._begin(rows, self._dead_letters, "dead-letters", available_now)
-        if self._index is not None and self._is_refresh_on_changeed():
-            self._refresh_on_changeer = Thread(
-                target=self._refresh_on_change, name="tocsin-subscriptions", daemon=True
-            )
-            self._refresh_on_changeer.start()
+        if self._index is not None and self._is_refreshed():
+            self._refresher = Thread(target=self._refresh_on_change, name="tocsin-subscriptions", daemon=True)
+            self._refresher.start()
         return query
 
     def run(
@@ -153,9 +151,9 @@ class Pipeline:
         for query in self._queries:
             with suppress(Exception):  # a failed query has reported its error already
                 query.stop()
-        if self._refresh_on_changeer is not None:
-            self._refresh_on_changeer.join()
-        self._queries, self._refresh_on_changeer = [], None
+        if self._refresher is not None:
+            self._refresher.join()
+        self._queries, self._refresher = [], None
 
     def refresh(self) -> int:
         """Publish the present subscriptions, and return their generation.
@@ -205,7 +203,7 @@ class Pipeline:
             raise SparkError(f"the stream of {name} cannot be started: {_reason(fault)}") from fault
         return self._queries[-1]
 
-    def _is_refresh_on_changeed(self) -> bool:
+    def _is_refreshed(self) -> bool:
         return callable(self._subscriptions) or isinstance(self._subscriptions, (str, os.PathLike))
 
     def _state(self) -> object:

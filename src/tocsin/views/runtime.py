@@ -133,7 +133,7 @@ class ViewRuntime:
             try:
                 family.load(self.tables.contents(family.tables))
             except EventError as fault:
-                raise SubscriptionError(f"a row of its table stands in the way: {fault}", id_) from fault
+                raise SubscriptionError(f"a row of its table cannot be read: {fault}", id_) from fault
             self._families[key] = family
             for name in family.tables:
                 self.tables[name].readers[key] = None
