@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from tocsin.cli.spark.history import backtest, stats
 from tocsin.cli.spark.match import match
+from tocsin.cli.spark.past_events import backtest, collect_statistics
 from tocsin.cli.spark.streaming import publish, run
 
 app = typer.Typer(
     help="Match streams and histories of events on Spark; the notifications are the same as from `tocsin match`.",
     no_args_is_help=True,
 )
-for command in (match, backtest, run, publish, stats):
+for command in (match, backtest, run, publish):
     app.command()(command)
+app.command("stats")(collect_statistics)

@@ -97,7 +97,7 @@ def _show_backtest(found: Any) -> None:
 
 
 @common.with_option_groups
-def stats(
+def collect_statistics(
     events: options.Source,
     *,
     output: Annotated[
