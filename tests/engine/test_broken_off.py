@@ -71,14 +71,14 @@ def test_a_view_that_did_not_come_to_be_is_followed_no_further(
     engine.publish({"k": 1, "x": 2, "y": 1}, stream="r")
     text = f"select {what} from table r where x > 0 and y = 1"
     engine.subscribe(text, id="there")
-    follow = aggregate.follow
+    change_row = aggregate.change_row
 
     def broken_off(self: Any, *step: Any) -> None:
-        follow(self, *step)
+        change_row(self, *step)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(aggregate, "follow", broken_off)
+        patched.setattr(aggregate, "change_row", broken_off)
         with pytest.raises(KeyboardInterrupt):
             engine.subscribe(text, id="refused")
     assert [note.subscription for note in engine.publish({"k": 2, "x": 1, "y": 1}, stream="r")] == ["there"]

@@ -255,13 +255,13 @@ class EventPipeline:
             return _NO_NOTIFICATIONS
         changes = views.process(changing)
         at = np.array(rows, dtype=np.int64)
-        heard: NDArray[np.bool_] | None = None
+        reportable: NDArray[np.bool_] | None = None
         if store.registry.has_validity:
             ends = np.array([update.end for update in changing], dtype=np.int64)
             now = np.broadcast_to(times, len(events))[at[:own]] if own else at[:0]
             now = np.concatenate([now, np.full(len(changing) - own, self._clock.now())])
-            heard = store.is_valid(changes.numbers, ends[changes.rows], now[changes.rows])
-        changes = views.report(changes, heard)
+            reportable = store.is_valid(changes.numbers, ends[changes.rows], now[changes.rows])
+        changes = views.report(changes, reportable)
         return ViewNotifications(
             at[changes.rows], changes, causes, store.registry.ids_of(changes.numbers), store.generation
         )
@@ -363,10 +363,10 @@ class EventPipeline:
         store, now = self._store, self._clock.now()
         changes = store.views.process_table(stream, rows, ends)
         self.published += len(ends)
-        heard = np.ones(len(changes), dtype=np.bool_)
+        reportable = np.ones(len(changes), dtype=np.bool_)
         if store.registry.has_validity:
-            heard = store.is_valid(changes.numbers, ends[changes.rows], now)
-        changes = store.views.report(changes, heard)
+            reportable = store.is_valid(changes.numbers, ends[changes.rows], now)
+        changes = store.views.report(changes, reportable)
         if len(ends):
             self._clock.saw(int(ends.max()))
         self.notified += len(changes)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Final, cast
 
 import pyarrow as pa
 
@@ -37,7 +37,12 @@ _SUFFIXES = {f".{format}": format for format in Format} | {
     ".feather": Format.ARROW,
 }
 _COMPRESSED = (".gz", ".zst")
-_UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException)  # mostly compressed files that end too early
+UNREADABLE: Final = (
+    OSError,
+    EOFError,
+    zlib.error,
+    pa.ArrowException,
+)  # mostly compressed files that end too early
 _TABLES = (Format.PARQUET, Format.ARROW)
 
 
@@ -68,7 +73,7 @@ class EventFile:
             for line, record in self._records():
                 self._row = line
                 yield self.reader.event(record, self.name, line)
-        except _UNREADABLE as fault:
+        except UNREADABLE as fault:
             raise EventError(f"{self.name} cannot be read further than record {self._row}: {fault}") from None
 
     def _records(self) -> Records:

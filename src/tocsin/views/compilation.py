@@ -11,7 +11,7 @@ import numpy as np
 from tocsin.language.normal import to_dnf
 from tocsin.language.printer import condition_text
 from tocsin.language.template.columns import Column
-from tocsin.model.conditions import And, Condition, Conjunction, Operator, Predicate, all_of, map_predicates
+from tocsin.model.conditions import And, Condition, Conjunction, Operator, Predicate, all_of, map_terms
 from tocsin.model.errors import NormalFormError, SubscriptionError
 from tocsin.model.queries import SelectItem, View
 from tocsin.model.terms import Aggregate, Attribute, Literal, Parameter, Term, map_operands, subterms
@@ -198,12 +198,7 @@ def _equality(condition: Condition, left: str, right: str) -> tuple[str, str] | 
 
 def qualify_condition(condition: Condition, prefixes: Mapping[str, str]) -> Condition:
     """Return a condition over pairs of rows: `LEFT` and `RIGHT` instead of the view's names of its tables."""
-
-    def change(predicate: Predicate) -> Predicate:
-        operands = tuple(qualify_term(operand, prefixes) for operand in predicate.operands)
-        return Predicate(qualify_term(predicate.subject, prefixes), predicate.operator, operands)
-
-    return map_predicates(condition, change)
+    return map_terms(condition, lambda term: qualify_term(term, prefixes))
 
 
 def qualify_term(term: Term, prefixes: Mapping[str, str]) -> Term:

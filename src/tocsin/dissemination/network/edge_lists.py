@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from tocsin.dissemination.network.topology import Topology
-from tocsin.formats.files import as_text, is_readable, open_decompressed
+from tocsin.formats.files import UNREADABLE, as_text, is_readable, open_decompressed
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 
 _SHOWN: Final = 5  # sizes of components in an error
 _WIDEST: Final = 60  # characters of a line or a name in an error
-_UNREADABLE: Final = (OSError, EOFError, zlib.error, pa.ArrowException)
 
 
 def read_edges(path: str | Path) -> Topology:
@@ -62,7 +59,7 @@ def _links(path: Path) -> Iterator[tuple[str, str]]:
                     )
                 if names[0] != names[1]:
                     yield names[0], names[1]
-    except _UNREADABLE as fault:
+    except UNREADABLE as fault:
         raise TocsinError(f"{path} cannot be read further than line {line}: {fault}") from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.dissemination.scenarios.ranges import hundredths
-from tocsin.formats.files import is_readable, open_decompressed
+from tocsin.formats.files import UNREADABLE, is_readable, open_decompressed
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 
@@ -22,7 +21,6 @@ STOCKS: Final = 3_053
 STEPS: Final = 120  # 60 days, at their opening and their closing
 _RECOMMENDED: Final = (1.0, 5.0)  # from a strong buy to a sell
 _COLUMNS: Final = ("time", "symbol", "dividend_yield", "pe")
-_UNREADABLE: Final = (OSError, EOFError, zlib.error, pa.ArrowException, KeyError)
 
 
 class Trace(Struct, frozen=True):
@@ -88,7 +86,7 @@ def _read_columns(path: Path) -> tuple[Floats, Floats, NDArray[np.int64]]:
         quotes = read.sort_by([("time", "ascending"), ("symbol", "ascending")])
         x, y = (quotes[name].cast(pa.float64()).to_numpy().copy() for name in _COLUMNS[2:])
         return x, y, quotes["symbol"].combine_chunks().dictionary_encode().indices.to_numpy()
-    except _UNREADABLE as fault:
+    except (*UNREADABLE, KeyError) as fault:
         raise TocsinError(
             f"{path} holds no quotes: JSON lines with {', '.join(_COLUMNS)} are needed ({fault})"
         ) from None
