@@ -111,7 +111,7 @@ class Notifications(Sequence[Notification]):
         for part in parts:
             rows += part.rows.tolist()
             self.entries += zip(repeat(part), range(len(part.rows)))
-        if len(rows) > 1:
+        if len(parts) > 1 and len(rows) > 1:  # the rows of one part ascend
             self.entries = [self.entries[position] for position in np.argsort(rows, kind="stable").tolist()]
 
     def __len__(self) -> int:

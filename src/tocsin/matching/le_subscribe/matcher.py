@@ -27,13 +27,14 @@ from tocsin.matching.le_subscribe.expectations import (
     joint_probabilities,
     known_correlations,
 )
-from tocsin.matching.le_subscribe.state import ClusterTotal, State, new_state
+from tocsin.matching.le_subscribe.state import ClusterTotal, State, StateAddress, new_state
 from tocsin.matching.le_subscribe.tables import Correlations, new_sample, set_correlations
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
 from tocsin.model.values import Value
 from tocsin.structures import hash_index
+from tocsin.structures.addresses import Addressed
 from tocsin.structures.chunked_lists import LARGEST, ListRow
 
 _MEMORY: Final = 50_000  # events after which a count weighs half
@@ -61,6 +62,7 @@ class ClusteredMatcher(IndexedMatcher):
         super().__init__(vocabulary)
         self._state: State = new_state()
         self._widest = 0  # predicates of the longest conjunction so far
+        self._addressed = Addressed[State](StateAddress)
         self._buffer = EventBuffer(self.vocabulary)
         self._room = _new_room(8 * LARGEST)
         self._unmaintained = 0  # events that were matched one by one since the last maintenance
@@ -197,8 +199,9 @@ class ClusteredMatcher(IndexedMatcher):
         with self._lock:
             events = self._buffer.encode(attributes)
             self._prepare(len(events.fields))
-            room = self._room
-            while (count := match_event(self._state, events, self.prefetching, _ONE_EVENT, *room)) == NO_ROOM:
+            room, known = self._room, self._addressed
+            address = known.current if known.state is self._state else known.address(self._state)
+            while (count := match_event(address, events, self.prefetching, _ONE_EVENT, *room)) == NO_ROOM:
                 self._room = room = _new_room(4 * len(room.found))
             if count == NOT_VERIFIED:
                 found = room.found[: room.offsets[1]]

@@ -136,6 +136,12 @@ class State(NamedTuple):
     scratch: Int64s  # room for one conjunction or one event's work
 
 
+class StateAddress(NamedTuple):
+    """The address of a `State`: see `tocsin.structures.addresses`."""
+
+    words: NDArray[np.int64]
+
+
 def new_state(scratch: int = 4096) -> State:
     """Return the arrays of an empty matcher."""
     state = State(

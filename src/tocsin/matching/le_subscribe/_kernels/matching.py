@@ -11,8 +11,9 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.access import table_key
 from tocsin.matching.le_subscribe._kernels.predicates import decay, evaluate, observe
-from tocsin.matching.le_subscribe.state import ClusterTotal, State
+from tocsin.matching.le_subscribe.state import ClusterTotal, State, StateAddress
 from tocsin.structures import hash_index
+from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.chunked_lists import LARGEST, Chunk, ListRow
 from tocsin.structures.jit import helper, kernel, prefetch
@@ -48,7 +49,7 @@ def match(
 
 @kernel
 def match_event(
-    state: State,
+    address: StateAddress,
     events: EncodedEvents,
     prefetching: bool,
     factor: float,
@@ -62,14 +63,15 @@ def match_event(
     Instead it returns NO_ROOM if `found` is full, or NOT_VERIFIED if Python has to evaluate residual predicates first.
     `ids` is as long as `found`, `offsets` that of two. All counts so far then weigh less by `factor`.
     """
-    if match(state, events, 0, prefetching, found, offsets) == 0:
+    state: State = load(address)
+    if match(state, events, np.int64(0), prefetching, found, offsets) == 0:
         return np.int64(NO_ROOM)
     decay(state.totals, state.predicates.hits, state.access.hits, factor)
     for i in range(offsets[1]):
         if found[i] >= NEEDS_RESIDUAL:
             return np.int64(NOT_VERIFIED)
     store = state.store
-    return gather_event(store.ids.keys, store.owner, found, 0, offsets[1], ids, 0, counts)
+    return gather_event(store.ids.keys, store.owner, found, np.int64(0), offsets[1], ids, np.int64(0), counts)
 
 
 @kernel
