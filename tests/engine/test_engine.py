@@ -244,7 +244,7 @@ def test_an_iterator_is_answered_event_by_event(engine: Engine) -> None:
             given.append(i)
             yield {"a": i}
 
-    notes = engine.publish_many(live())
+    notes = engine.publish_stream(live())
     next(iter(notes))
     assert given == [1]
 
@@ -513,7 +513,7 @@ def test_events_before_a_source_failed_are_published(engine: Engine) -> None:
 
     notes: list[Notification] = []
     with pytest.raises(OSError, match="the wire was cut"):
-        notes.extend(engine.publish_many(failing(), batch_size=10))
+        notes.extend(engine.publish_stream(failing(), batch_size=10))
     assert notified(notes) == ["x"] * 5
     assert engine.stats().published == 5
 

@@ -117,7 +117,7 @@ def test_when_the_report_of_a_fault_fails_the_rows_before_it_are_published() -> 
 
     made = Engine()
     made.subscribe("a > 0", id="x")
-    notes = made.publish_many(pa.table({"a": [1.0, 2.0, NAN, 3.0]}), on_error=report)
+    notes = made.publish_stream(pa.table({"a": [1.0, 2.0, NAN, 3.0]}), on_error=report)
     assert [next(notes).subscription, next(notes).subscription] == ["x", "x"]
     with pytest.raises(StopError):
         next(notes)

@@ -149,7 +149,7 @@ def test_on_late_may_fail_and_may_publish() -> None:
     made.subscribe(PAIR, id="x")
     made.subscribe("v > 0", id="f")
     received: list[tuple[str, ...]] = []
-    notes = made.publish_many([at(end) for end in (5, 6, 3, 2, 7)])
+    notes = made.publish_stream([at(end) for end in (5, 6, 3, 2, 7)])
     with pytest.raises(OSError, match="e3"):
         received.extend(note.event_ids for note in notes)  # those before the failure are kept
     assert received == [("e5",), ("e6",), ("e5", "e6"), ("e3",), ("e2",), ("e7",), ("e6", "e7")]

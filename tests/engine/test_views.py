@@ -400,7 +400,7 @@ def test_events_before_a_failing_report_are_published(engine: Engine) -> None:
     def fail(fault: Fault) -> None:
         raise RuntimeError(str(fault))
 
-    notes = engine.publish_many(
+    notes = engine.publish_stream(
         [{"symbol": "A"}, {"symbol": "B"}, {"x": 1}, {"symbol": "D"}], stream="stock", on_error=fail
     )
     reported = []

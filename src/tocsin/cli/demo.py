@@ -91,7 +91,7 @@ def demo(
     with Live(replay, console=console, refresh_per_second=_FRAMES, transient=True) as live:
         live.auto_refresh = console.is_terminal
         notified = set()
-        for note in engine.publish_many(incoming, batch_size=256):
+        for note in engine.publish_stream(incoming, batch_size=256):
             replay.take(note)
             if note.witness is None and not note.view:
                 notified.add((note.subscription, note.event_ids[0]))

@@ -34,7 +34,7 @@ def dry_run(
             terminal.warn(warning)
         incoming = terminal.watched(source, bar, "testing", source)
         size = 1 if source.path is None else 256
-        notes = engine.publish_many(incoming, on_error=log, batch_size=size)
+        notes = engine.publish_stream(incoming, on_error=log, batch_size=size)
         for one in chain(notes, terminal.flushed(engine)):
             fired += 1
             if fired <= limit:

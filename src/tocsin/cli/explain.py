@@ -102,7 +102,7 @@ def _explain_sequence(
     """Print a sequence's automaton and, after the events, its instances; exit with 1 if none completed."""
     completed = 0
     if source is not None:
-        completed = sum(1 for _ in engine.publish_many(source, on_error=log, batch_size=256))
+        completed = sum(1 for _ in engine.publish_stream(source, on_error=log, batch_size=256))
         completed += len(engine.flush())
     why = engine.explain(_ID)
     console = Console(highlight=False)
@@ -125,8 +125,7 @@ def _explain_view(engine: Engine, source: EventFile, log: FaultLog) -> None:
             log(event)
             continue
         if last is not None:
-            for _ in engine.publish_many([last], on_error=log):
-                pass
+            engine.publish_many([last], on_error=log)
         last = event
     if last is None:
         raise EventError("there is no event to explain by")

@@ -110,7 +110,7 @@ def match(
         incoming = terminal.watched(source, bar, "matching", source)
         notifications = chain(
             _first_answers(engine) if load_tables is not None else (),
-            engine.publish_many(incoming, on_error=log, batch_size=batch, top=top, weights=weights),
+            engine.publish_stream(incoming, on_error=log, batch_size=batch, top=top, weights=weights),
             terminal.flushed(engine),
         )
         count = 0

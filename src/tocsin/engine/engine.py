@@ -9,7 +9,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal, TypeAlias, overload
 from uuid import uuid4
 
 import numpy as np
@@ -31,6 +31,7 @@ from tocsin.engine.event_sources import (
 )
 from tocsin.engine.filter_runtime import FilterRuntime
 from tocsin.engine.late_events import LateLog, report_late
+from tocsin.engine.notifications import Notifications
 from tocsin.engine.pipeline import EventPipeline, Report
 from tocsin.engine.reorder_buffer import ReorderBuffer
 from tocsin.engine.results import DryRun, EngineStats, NamedAnswerChanges, NamedMatches, NamedSequenceMatches
@@ -64,6 +65,9 @@ _BATCH: Final = 1000
 _GIVEN: Final = ("stream", "time", "start", "id", "valid_until")
 _NOTHING: Final = (None,) * len(_GIVEN)
 _log = logging.getLogger("tocsin")
+
+_Published: TypeAlias = tuple[int, Notifications, list[Event]]
+"""How many events were published, their notifications, and the events that are late for sequences."""
 
 
 class Engine:
@@ -329,10 +333,10 @@ class Engine:
         top_k = TopK.of(top, weights) if top is not None or weights else None
         if delete:
             read = changed(read, attributes={**read.attributes, DELETIONS[0]: True})
-        notifications, late = self._publish([read], top=top_k)
+        _, notifications, late = self._publish([read], top=top_k)
         if late:
             report_late(late, self._on_late)
-        return notifications
+        return notifications.to_list()
 
     async def apublish(self, event: Mapping[str, object] | Event, **options: Any) -> list[Notification]:
         """Publish without blocking the event loop; takes what `publish` takes."""
@@ -349,42 +353,68 @@ class Engine:
         batch_size: int | None = None,
         top: int | None = None,
         weights: Mapping[str, float] | None = None,
-    ) -> Iterator[Notification]:
-        """Publish events one after another, and yield the notifications as they come.
+    ) -> Notifications:
+        """Publish all events, and return the notifications as columns; objects are made when somebody iterates.
 
-        `events` are dicts, `Event`s, an Arrow table or record batch, or an iterator of any of these; `time` and `start`
-        name the attributes with their times, else the clock is asked. A record that cannot be read is counted and
-        given to `on_error`, or logged; the rest goes on. A list or table is matched in batches, an iterator event by
-        event unless `batch_size` says otherwise. With `top`, only that many filters are notified of each event: the best
-        by the subscriptions' weights and those that `weights` gives the attributes.
+        `events` are dicts, `Event`s, an Arrow table or record batch, or an iterator of any of these that ends; `time` and
+        `start` name the attributes with their times, else the clock is asked. A record that cannot be read is counted
+        and given to `on_error`, or logged; the rest goes on. With `top`, only that many filters are notified of each
+        event: the best by the subscriptions' weights and those that `weights` gives the attributes.
+
+        If the source fails, or a report does, the events before are published, and the exception has their
+        notifications in its attribute `notifications`.
+
+        >>> engine = Engine()
+        >>> _ = engine.subscribe("price > 100", id="high")
+        >>> engine.publish_many([{"price": 99}, {"price": 101}]).to_arrow().select(["row", "subscription"]).to_pylist()
+        [{'row': 1, 'subscription': 'high'}]
         """
-        report = on_error or _log_fault
-        top_k = TopK.of(top, weights)
-        views, sequences = self._store.views, self._store.sequences
-        size = batch_size or (min(_BATCH, views.most_at_once) if is_at_hand(events) else 1)
-        # The rows of a stream that is a table are processed one by one, as rows of it.
-        table = as_columns(events, stream) if top_k is None and stream not in views.tables else None
-        # Rows without times would all be simultaneous to a sequence: they get theirs one by one.
-        if table is not None and (time is not None or not sequences.reads(stream)):
-            yield from self._publish_table(table, time, start, report, size)
-            return
-        batch: list[Event] = []
-        failure: Exception | None = None
+        parts: list[tuple[int, Notifications]] = []
+        fields, top_k = EventFields(time=time, start=start), TopK.of(top, weights)
+        row = 0
         try:
-            for one in read_events(events, self._reader, stream, EventFields(time=time, start=start)):
-                read = one if isinstance(one, Fault) else self._check_row(one)
-                if isinstance(read, Fault):
-                    report(read)
-                    continue
-                batch.append(read)
-                if len(batch) >= size:
-                    full, batch = batch, []
-                    yield from self._yield_all(*self._publish(full, report, top_k))
-        except Exception as fault:  # noqa: BLE001 - whatever ends the source, the events before it are published
-            failure = fault
-        yield from self._yield_all(*self._publish(batch, report, top_k))
-        if failure is not None:
-            raise failure
+            batches = self._batches(
+                events, stream, fields, report=on_error or _log_fault, batch_size=batch_size, top=top_k
+            )
+            for count, notifications, late in batches:
+                parts.append((row, notifications))
+                row += count
+                report_late(late, self._on_late)
+        except Exception as fault:
+            fault.add_note(
+                "the events before are published; `notifications` of this exception has what they caused"
+            )
+            fault.notifications = Notifications.join(parts)  # type: ignore[attr-defined]
+            raise
+        return Notifications.join(parts)
+
+    def publish_stream(
+        self,
+        events: EventSource,
+        *,
+        stream: str | None = None,
+        time: str | None = None,
+        start: str | None = None,
+        on_error: Report | None = None,
+        batch_size: int | None = None,
+        top: int | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> Iterator[Notification]:
+        """Publish events one after another, and yield the notifications as they come; takes what `publish_many` takes.
+
+        Nothing is published until somebody iterates, and no more than one batch is held. An iterator is published event
+        by event unless `batch_size` says otherwise, a list or table in batches.
+        """
+        fields, top_k = EventFields(time=time, start=start), TopK.of(top, weights)
+        size = batch_size or (None if is_at_hand(events) else 1)
+        batches = self._batches(
+            events, stream, fields, report=on_error or _log_fault, batch_size=size, top=top_k
+        )
+        for _, notifications, late in batches:
+            try:
+                yield from notifications
+            finally:  # a report that fails costs no notification
+                report_late(late, self._on_late)
 
     def flush(self) -> list[Notification]:
         """Give sequences all events that wait for their turn, and return the notifications.
@@ -606,40 +636,72 @@ class Engine:
                 found = found.take(registry.is_valid(found.numbers, end))
             return NamedMatches.of(len(table), found.rows, found.numbers, registry=registry, faults=faults)
 
-    def _publish_table(
-        self, table: ArrowEvents, time: str | None, start: str | None, report: Report, size: int
-    ) -> Iterator[Notification]:
-        """Publish a table's rows, `size` events at a time; if `report` fails, the rows before are published."""
-        timed = None if time is None else timed_rows(table, time, start, self._reader.ticks)
+    def _batches(
+        self,
+        events: EventSource,
+        stream: str | None,
+        fields: EventFields,
+        *,
+        report: Report,
+        batch_size: int | None,
+        top: TopK | None,
+    ) -> Iterator[_Published]:
+        """Publish events in batches; if the source or a report fails, the events before are published."""
+        views, sequences = self._store.views, self._store.sequences
+        size = batch_size or min(_BATCH, views.most_at_once)
+        # The rows of a stream that is a table are processed one by one, as rows of it.
+        table = as_columns(events, stream) if top is None and stream not in views.tables else None
+        # Rows without times would all be simultaneous to a sequence: they get theirs one by one.
+        if table is not None and (fields.time is not None or not sequences.reads(stream)):
+            yield from self._table_batches(table, fields, report, size)
+            return
+        batch: list[Event] = []
+        failure: Exception | None = None
+        try:
+            for one in read_events(events, self._reader, stream, fields):
+                read = one if isinstance(one, Fault) else self._check_row(one)
+                if isinstance(read, Fault):
+                    report(read)
+                    continue
+                batch.append(read)
+                if len(batch) >= size:
+                    full, batch = batch, []
+                    yield self._publish(full, report, top)
+        except Exception as fault:  # noqa: BLE001 - whatever ends the source, the events before it are published
+            failure = fault
+        yield self._publish(batch, report, top)
+        if failure is not None:
+            raise failure
+
+    def _table_batches(
+        self, table: ArrowEvents, fields: EventFields, report: Report, size: int
+    ) -> Iterator[_Published]:
+        """Publish a table's rows, `size` events at a time."""
+        timed = (
+            None if fields.time is None else timed_rows(table, fields.time, fields.start, self._reader.ticks)
+        )
         source = table if timed is None else timed.batch
         for begin, end in publishable_parts(source, self._reader, report, size):
             if timed is None:
                 times = np.full(end - begin, self._clock.now(), dtype=np.int64)
-                part = TimedRows(table.slice(begin, end), times, times)
+                part = TimedRows(table, times, times, begin=begin)
             else:
                 part = timed.slice(begin, end)
             with self._lock:
                 self._expire()
-                notifications = self._pipeline.process(part).to_list()
+                notifications = self._pipeline.process(part)
                 late = self._buffer.drain_late()
-            yield from self._yield_all(notifications, late)
+            yield end - begin, notifications, late
 
     def _publish(
         self, events: list[Event], report: Report | None = None, top: TopK | None = None
-    ) -> tuple[list[Notification], list[Event]]:
-        """Return the notifications of events, and of events that are late for sequences."""
+    ) -> _Published:
+        """Return how many events were published, their notifications, and the events that are late for sequences."""
         with self._lock:
             self._expire()
-            events, _, deletions, updates = self._pipeline.admit(events, report)
-            notifications = self._pipeline.process(TimedBatch(events), top, deletions, updates).to_list()
-            return notifications, self._buffer.drain_late() if self._buffer.late_events else []
-
-    def _yield_all(self, notifications: list[Notification], late: list[Event]) -> Iterator[Notification]:
-        """Yield notifications, then report late events: if a report fails, no notification is lost."""
-        try:
-            yield from notifications
-        finally:
-            report_late(late, self._on_late)
+            admitted, _, deletions, updates = self._pipeline.admit(events, report)
+            notifications = self._pipeline.process(TimedBatch(admitted), top, deletions, updates)
+            return len(admitted), notifications, self._buffer.drain_late() if self._buffer.late_events else []
 
     def _expire(self) -> None:
         """Remove expired subscriptions and kept events; called under the lock."""

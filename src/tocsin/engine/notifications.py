@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import repeat
-from typing import Any, Protocol, overload
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, overload
 
+import msgspec
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tocsin.formats.notifications import answer_record, witness_record
 from tocsin.language.semantics import value_of
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch
@@ -18,6 +20,18 @@ from tocsin.model.event import STREAM
 from tocsin.model.queries import SelectItem
 from tocsin.model.subscription import Answer
 from tocsin.views.answer_changes import AnswerChanges, number_answer
+
+NOTIFICATION_COLUMNS: Final = (
+    ("subscription", pa.string()),
+    ("stream", pa.string()),
+    ("start", pa.int64()),
+    ("end", pa.int64()),
+    ("generation", pa.int64()),
+    ("score", pa.float64()),
+    ("values", pa.string()),
+    ("witness", pa.string()),
+    ("answer", pa.string()),
+)
 
 
 class NotificationPart(Protocol):
@@ -30,6 +44,9 @@ class NotificationPart(Protocol):
     def notification(self, i: int) -> Notification:
         """Return the i-th notification."""
 
+    def to_arrow(self) -> pa.Table:
+        """Return the NOTIFICATION_COLUMNS."""
+
 
 class FilterNotifications(Struct, frozen=True):
     """Notifications of filters: the event, or the selected values."""
@@ -37,13 +54,14 @@ class FilterNotifications(Struct, frozen=True):
     rows: IdArray
     scores: NDArray[np.float64] | None
     events: TimedBatch
+    positions: IdArray  # of the notifications' events among `events`
     ids: list[str]
     selects: list[tuple[SelectItem, ...]] | None  # none selects anything
     generation: int
 
     def notification(self, i: int) -> Notification:
         """Return the i-th notification."""
-        event, scores = self.events.event(int(self.rows[i])), self.scores
+        event, scores = self.events.event(int(self.positions[i])), self.scores
         select = self.selects[i] if self.selects is not None else ()
         return Notification(
             subscription=self.ids[i],
@@ -55,6 +73,25 @@ class FilterNotifications(Struct, frozen=True):
             generation=self.generation,
             score=None if scores is None else float(scores[i]),
         )
+
+    def to_arrow(self) -> pa.Table:
+        """Return the NOTIFICATION_COLUMNS; no event becomes an object unless a filter selects something of it."""
+        events, positions, count = self.events, self.positions, len(self.rows)
+        stream = events.single_stream
+        columns: dict[str, Any] = {
+            "subscription": self.ids,
+            "start": events.starts[positions],
+            "end": events.ends[positions],
+            "generation": np.full(count, self.generation),
+            "stream": [stream] * count
+            if len(events.events) < 2
+            else [events.stream(position) for position in positions.tolist()],
+        }
+        if self.scores is not None:
+            columns["score"] = self.scores
+        if self.selects is not None:
+            columns["values"] = [_json(self.notification(i).values) for i in range(count)]
+        return _columns(columns, count)
 
 
 class SequenceNotifications(Struct, frozen=True):
@@ -69,6 +106,10 @@ class SequenceNotifications(Struct, frozen=True):
     def notification(self, i: int) -> Notification:
         """Return the i-th notification."""
         return self.notifications[i]
+
+    def to_arrow(self) -> pa.Table:
+        """Return the NOTIFICATION_COLUMNS."""
+        return _table(self.notifications)
 
 
 class ViewNotifications(Struct, frozen=True):
@@ -98,35 +139,83 @@ class ViewNotifications(Struct, frozen=True):
             added=added,
         )
 
+    def to_arrow(self) -> pa.Table:
+        """Return the NOTIFICATION_COLUMNS."""
+        return _table([self.notification(i) for i in range(len(self.rows))])
+
 
 class Notifications(Sequence[Notification]):
-    """The notifications of a batch of events, those of the first event first.
+    """Notifications in columns, those of the first event first; an object is made when somebody asks for it.
 
-    For one event, they come in the order of the parts: filters, sequences with the filters on published streams, views.
+    For one event, they come in the order of the stages: filters, sequences with the filters on published streams, views.
+
+    >>> from tocsin import Engine
+    >>> engine = Engine()
+    >>> _ = engine.subscribe("price > 100", id="high")
+    >>> found = engine.publish_many([{"price": 99}, {"price": 101}, {"price": 102}])
+    >>> len(found), found[0].subscription, [note.events[0].attributes["price"] for note in found]
+    (2, 'high', [101, 102])
     """
 
     def __init__(self, parts: Sequence[NotificationPart]) -> None:
-        self.entries: list[tuple[NotificationPart, int]] = []
-        rows: list[int] = []
+        self._parts: list[NotificationPart] = []
+        self._first_rows: list[int] = []  # of the batch that a part belongs to
+        self.total = 0
         for part in parts:
-            rows += part.rows.tolist()
-            self.entries += zip(repeat(part), range(len(part.rows)))
-        if len(parts) > 1 and len(rows) > 1:  # the rows of one part ascend
-            self.entries = [self.entries[position] for position in np.argsort(rows, kind="stable").tolist()]
+            if len(part.rows):
+                self._parts.append(part)
+                self._first_rows.append(0)
+                self.total += len(part.rows)
+        # the part of each notification and its position there; None if there is one part, in its order
+        self._order: tuple[IdArray, IdArray] | None = None
+        if len(self._parts) > 1:
+            order = np.argsort(np.concatenate([part.rows for part in self._parts]), kind="stable")
+            which, positions = self._positions()
+            self._order = which[order], positions[order]
+
+    @classmethod
+    def join(cls, batches: Sequence[tuple[int, Notifications]]) -> Notifications:
+        """Return the notifications of several batches, each given with the number of its first row."""
+        joined, orders = cls(()), []
+        for row, batch in batches:
+            if batch:
+                orders.append(batch._add_to(joined, row))  # noqa: SLF001 - of this class
+        if orders:
+            joined._order = np.concatenate([o[0] for o in orders]), np.concatenate([o[1] for o in orders])
+        return joined
+
+    def _add_to(self, joined: Notifications, row: int) -> tuple[IdArray, IdArray]:
+        """Add the parts to those of several batches; return their order there."""
+        which, positions = self._positions() if self._order is None else self._order
+        before = len(joined._parts)
+        joined.total += self.total
+        joined._parts += self._parts
+        joined._first_rows += [row + first for first in self._first_rows]
+        return which + before, positions
+
+    def _positions(self) -> tuple[IdArray, IdArray]:
+        """Return the part and the position in it of each notification, part by part."""
+        counts = [len(part.rows) for part in self._parts]
+        return np.repeat(np.arange(len(counts)), counts), np.concatenate([np.arange(n) for n in counts])
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return self.total
 
     def __iter__(self) -> Iterator[Notification]:
-        for part, i in self.entries:
-            yield part.notification(i)
+        parts = self._parts
+        if self._order is None:
+            for part in parts:
+                yield from map(part.notification, range(len(part.rows)))
+        else:
+            for which, position in zip(*map(np.ndarray.tolist, self._order), strict=True):
+                yield parts[which].notification(position)
 
     def to_list(self) -> list[Notification]:
         """Return all notifications as objects."""
-        found = []
-        for part, i in self.entries:
-            found.append(part.notification(i))
-        return found
+        if self._order is None and len(self._parts) == 1:
+            part = self._parts[0]
+            return list(map(part.notification, range(len(part.rows))))
+        return list(self)
 
     @overload
     def __getitem__(self, index: int) -> Notification: ...
@@ -138,8 +227,35 @@ class Notifications(Sequence[Notification]):
         """Return one notification, or a list of those in a slice."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        part, i = self.entries[index]
-        return part.notification(i)
+        position = range(self.total)[index]
+        if self._order is None:
+            return self._parts[0].notification(position)
+        which, positions = self._order
+        part: NotificationPart = self._parts[int(which[position])]
+        return part.notification(int(positions[position]))
+
+    def to_arrow(self) -> pa.Table:
+        """Return the notifications as an Arrow table, one row each.
+
+        `row` counts the published events from 0. `values` of a select list, the `witness` of a sequence and the `answer` of
+        a view are JSON texts, null where there is none.
+        """
+        tables = [
+            part.to_arrow().add_column(0, "row", pa.array(part.rows + first))
+            for part, first in zip(self._parts, self._first_rows, strict=True)
+        ]
+        table = pa.concat_tables(
+            [pa.schema([("row", pa.int64()), *NOTIFICATION_COLUMNS]).empty_table(), *tables]
+        )
+        if self._order is None:
+            return table
+        which, positions = self._order
+        starts = np.cumsum([0, *(len(part.rows) for part in self._parts)])
+        return table.take(pa.array(starts[which] + positions))
+
+    def to_pandas(self) -> Any:
+        """Return the notifications as a pandas frame with the columns of `to_arrow`; pandas must be installed."""
+        return self.to_arrow().to_pandas()
 
 
 def first_answer(id_: str, answer: Answer, generation: int) -> Notification:
@@ -152,3 +268,34 @@ def _select_values(items: tuple[SelectItem, ...], event: Event) -> dict[str, Any
     if event.stream is not None:
         attributes = {**attributes, STREAM: event.stream}
     return {item.name: value_of(item.term, attributes) for item in items}
+
+
+def _table(notifications: Sequence[Notification]) -> pa.Table:
+    """Return the NOTIFICATION_COLUMNS of objects."""
+    notes = notifications
+    columns: dict[str, Any] = {
+        name: [getattr(note, name) for note in notes]
+        for name in ("subscription", "start", "end", "generation", "score")
+    }
+    columns["stream"] = [note.events[-1].stream if note.events else None for note in notes]
+    columns["values"] = [_json(note.values) for note in notes]
+    columns["witness"] = [
+        None if note.witness is None else _json([witness_record(step) for step in note.witness])
+        for note in notes
+    ]
+    columns["answer"] = [_json(answer_record(note)) if note.view else None for note in notes]
+    return _columns(columns, len(notes))
+
+
+def _columns(columns: Mapping[str, Any], count: int) -> pa.Table:
+    """Return a table with the NOTIFICATION_COLUMNS; those that are not given are null."""
+    return pa.table(
+        {
+            name: pa.array(columns[name], kind) if name in columns else pa.nulls(count, kind)
+            for name, kind in NOTIFICATION_COLUMNS
+        }
+    )
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()

@@ -278,16 +278,22 @@ class EventPipeline:
 
     def _notify(self, parts: list[NotificationPart]) -> Notifications:
         notifications = Notifications(parts)
-        self.notified += len(notifications.entries)
+        self.notified += notifications.total
         return notifications
 
     def _filter_part(self, events: TimedBatch, found: FilterMatches) -> FilterNotifications:
         """Return filter matches as notifications."""
-        queries = self._store.queries
+        queries, positions = self._store.queries, found.rows
+        if len(events.events) > 1:  # the events without a notification are let go
+            rows, positions = np.unique(positions, return_inverse=True)
+            events = TimedBatch([events.events[row] for row in rows.tolist()])
+        elif isinstance(events, TimedRows):
+            events = events.slice(0, len(events))  # without the columns that were encoded for the match
         return FilterNotifications(
             found.rows,
             found.scores,
             events,
+            positions,
             self._store.registry.ids_of(found.numbers),
             queries.selects_of(found.numbers) if queries.selecting else None,
             self._store.generation,

@@ -31,9 +31,9 @@ def notification_record(note: Notification) -> dict[str, Any]:
         record["values"] = dict(note.values)
     record["events"] = [_event_record(event) for event in note.events]
     if note.witness is not None:
-        record["witness"] = [_step_record(step) for step in note.witness]
+        record["witness"] = [witness_record(step) for step in note.witness]
     if note.view:
-        record |= _answers(note)
+        record |= answer_record(note)
     for name in ("start", "end", "score"):
         if (value := getattr(note, name)) is not None:
             record[name] = value
@@ -80,8 +80,8 @@ class ParquetNotifications(AbstractContextManager["ParquetNotifications"]):
                 "event": None if event is None else _encode(dict(event.attributes)).decode(),
                 "witness": None
                 if note.witness is None
-                else _encode([_step_record(step) for step in note.witness]).decode(),
-                "answer": _encode(_answers(note)).decode() if note.view else None,
+                else _encode([witness_record(step) for step in note.witness]).decode(),
+                "answer": _encode(answer_record(note)).decode() if note.view else None,
             }
         )
         if len(self._rows) >= _ROWS:
@@ -96,14 +96,15 @@ class ParquetNotifications(AbstractContextManager["ParquetNotifications"]):
         self._rows.clear()
 
 
-def _answers(note: Notification) -> dict[str, Any]:
+def answer_record(note: Notification) -> dict[str, Any]:
     """Return a view's answers, null where it has none; a first answer has no `old`."""
     old = {"old": note.old} if note.event_ids else {}
     parts = {"removed": note.removed, "added": note.added} if note.removed or note.added else {}
     return {**old, "new": note.new, **parts}
 
 
-def _step_record(step: WitnessStep) -> dict[str, Any]:
+def witness_record(step: WitnessStep) -> dict[str, Any]:
+    """Return a step of a sequence's witness as a JSON object."""
     chain = {} if step.chain is None else {"chain": list(step.chain)}
     return {"alias": step.alias, "first": step.first, "last": step.last, **chain}
 
