@@ -132,6 +132,11 @@ class FilterRuntime:
         self._adopt_index()
         return FilterMatches.of(self.matcher.match(events))
 
+    @property
+    def is_about_to_index(self) -> bool:
+        """Tell whether the next event is the one for which an index is loaded."""
+        return self._starting is not None and self._starting.is_about_to_index
+
     def _adopt_index(self) -> None:
         """Let go of the starting matcher once it has handed over to an index."""
         if self._starting is not None and self._starting.index is not None:

@@ -99,6 +99,11 @@ class StartingMatcher:
         self._count(1)
         return self.current.match_one(attributes)
 
+    @property
+    def is_about_to_index(self) -> bool:
+        """Tell whether the next event makes the index worth its loading."""
+        return self._oracle is not None and self._tried + len(self._oracle) > self._worth
+
     def _count(self, events: int) -> None:
         """Count what brute force has to try, and hand over when it was enough."""
         if self._oracle is not None:
