@@ -5,9 +5,10 @@ kernel that is called for every single event takes the *address* of its state: t
 behind the other. They are written when the state changes, and `load` reads them back as the state. The code that follows
 is the same as for a state that was handed over array by array.
 
-A kernel compiles for the types of its arguments, so each kind of state has an address class of its own:
+A kernel compiles for the types of its arguments, so each kind of state has an address class of its own, with a name of
+its own: Numba remembers the types of arguments by the class's name, and looks twice where two share one.
 
-    class StateAddress(NamedTuple):
+    class TreeStateAddress(NamedTuple):
         words: NDArray[np.int64]
 """
 

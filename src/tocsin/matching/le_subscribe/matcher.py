@@ -27,7 +27,7 @@ from tocsin.matching.le_subscribe.expectations import (
     joint_probabilities,
     known_correlations,
 )
-from tocsin.matching.le_subscribe.state import ClusterTotal, State, StateAddress, new_state
+from tocsin.matching.le_subscribe.state import ClusterStateAddress, ClusterTotal, State, new_state
 from tocsin.matching.le_subscribe.tables import Correlations, new_sample, set_correlations
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
@@ -62,7 +62,7 @@ class ClusteredMatcher(IndexedMatcher):
         super().__init__(vocabulary)
         self._state: State = new_state()
         self._widest = 0  # predicates of the longest conjunction so far
-        self._addressed = Addressed[State](StateAddress)
+        self._addressed = Addressed[State](ClusterStateAddress)
         self._buffer = EventBuffer(self.vocabulary)
         self._room = _new_room(8 * LARGEST)
         self._unmaintained = 0  # events that were matched one by one since the last maintenance

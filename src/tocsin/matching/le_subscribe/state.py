@@ -136,10 +136,10 @@ class State(NamedTuple):
     scratch: Int64s  # room for one conjunction or one event's work
 
 
-class StateAddress(NamedTuple):
+class ClusterStateAddress(NamedTuple):
     """The address of a `State`: see `tocsin.structures.addresses`."""
 
-    words: NDArray[np.int64]
+    words: Int64s
 
 
 def new_state(scratch: int = 4096) -> State:

@@ -18,9 +18,9 @@ from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences._kernels.programs import CurrentEvent, run
 from tocsin.sequences.running.state import (
     NONE,
+    AutomatonStateAddress,
     Death,
     FormProgram,
-    Holders,
     InstanceColumn,
     MoveColumn,
     Need,
@@ -30,6 +30,7 @@ from tocsin.sequences.running.state import (
     StateCounter,
 )
 from tocsin.structures import blocks, hash_index
+from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, kernel, prefetch
@@ -343,7 +344,7 @@ def _make(state: State, event: CurrentEvent, birth: int, move: int) -> None:
 
 @kernel
 def process(
-    state: State,
+    address: AutomatonStateAddress,
     values: Int64s,
     times: Times,
     streams: Int32s,
@@ -356,6 +357,7 @@ def process(
     `values` are the events' columns, `streams` their streams. `edges` are those whose static part holds (found by the
     FR-index): twice the place that an edge enters, and one more for its rebind edge. `filters` are those that hold.
     """
+    state: State = load(address)
     counters, needs, scratch = state.counters, state.needs, state.scratch
     count = times.ends.shape[0]
     for row in range(begin, count):
@@ -391,14 +393,12 @@ def process(
 
 
 @kernel
-def expand(holders: Holders, places: Int32s, rows: Int64s, numbers: Int64s, outputs: Int64s) -> int:
-    """Write the subscription and the output of each match; return how many there are, even if not all fit.
-
-    `places` and `rows` are the rows of places and of outputs: a call with the whole state takes 20 µs longer.
-    """
-    count = np.int64(0)
-    for row in range(rows.shape[0]):
-        holder = np.int64(places[rows[row, OutputColumn.END], PlaceColumn.FIRST])
+def expand(address: AutomatonStateAddress, numbers: Int64s, outputs: Int64s) -> int:
+    """Write the subscription and the output of each match; return how many there are, even if not all fit."""
+    state: State = load(address)
+    holders, rows, count = state.holders, state.outputs.rows, np.int64(0)
+    for row in range(state.counters[StateCounter.OUTPUTS]):
+        holder = np.int64(state.places.rows[rows[row, OutputColumn.END], PlaceColumn.FIRST])
         while holder >= 0:
             if holders.number[holder] >= 0 and holders.since[holder] < rows[row, OutputColumn.BIRTH]:
                 if count < numbers.shape[0]:

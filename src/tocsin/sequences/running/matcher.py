@@ -35,9 +35,18 @@ from tocsin.sequences.running.holders import Holder, HolderTable
 from tocsin.sequences.running.inspection import Inspector
 from tocsin.sequences.running.instance_index import InstanceIndexTuner
 from tocsin.sequences.running.outputs import OutputReader
-from tocsin.sequences.running.state import Death, OutputColumn, PlaceColumn, StateCounter, with_room
+from tocsin.sequences.running.state import (
+    AutomatonStateAddress,
+    Death,
+    OutputColumn,
+    PlaceColumn,
+    State,
+    StateCounter,
+    with_room,
+)
 from tocsin.sequences.running.values import ValueCodec
 from tocsin.structures import hash_index
+from tocsin.structures.addresses import Addressed
 from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.jit import is_compiled_before
@@ -96,6 +105,7 @@ class AutomatonMatcher:
         self._holders = HolderTable()
         self._collector = GarbageCollector(self._codec, self._events, memory_limit)
         self._tuner = InstanceIndexTuner()
+        self._addressed = Addressed[State](AutomatonStateAddress)
         self._processed = 0
         self._matched = 0
 
@@ -236,7 +246,9 @@ class AutomatonMatcher:
         while status != kernels.DONE:
             state = self._graph.state
             state.counters[StateCounter.NUMBER] = first
-            status, row = kernels.process(state, values, times, streams, edges, filters, row)
+            known = self._addressed
+            address = known.current if known.state is state else known.address(state)
+            status, row = kernels.process(address, values, times, streams, edges, filters, row)
             if status == kernels.ROOM:
                 self._graph.state = with_room(state)
                 continue
@@ -286,9 +298,11 @@ class AutomatonMatcher:
             return SequenceMatches(_NONE, _NONE, _NONE, _NONE, _no_match, tuple(published))
         made, found = state.outputs.rows[:count], 2 * count + 64
         numbers = outputs = _NONE
+        known = self._addressed
+        address = known.current if known.state is state else known.address(state)
         while len(numbers) < found:
             numbers, outputs = np.empty(found, dtype=np.int64), np.empty(found, dtype=np.int64)
-            found = kernels.expand(state.holders, state.places.rows, made, numbers, outputs)
+            found = kernels.expand(address, numbers, outputs)
         numbers, outputs = numbers[:found], outputs[:found]
         if found > 1:
             order = np.lexsort((numbers, made[outputs, OutputColumn.EVENT]))

@@ -285,6 +285,12 @@ _GROWING: Final = (
 )  # fmt: skip
 
 
+class AutomatonStateAddress(NamedTuple):
+    """The address of a `State`: see `tocsin.structures.addresses`."""
+
+    words: Int64s
+
+
 def new_state() -> State:
     """Return the state of no automata."""
     counters = np.zeros(len(StateCounter), dtype=np.int64)

@@ -11,7 +11,7 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.access import table_key
 from tocsin.matching.le_subscribe._kernels.predicates import decay, evaluate, observe
-from tocsin.matching.le_subscribe.state import ClusterTotal, State, StateAddress
+from tocsin.matching.le_subscribe.state import ClusterStateAddress, ClusterTotal, State
 from tocsin.structures import hash_index
 from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Int64s
@@ -49,7 +49,7 @@ def match(
 
 @kernel
 def match_event(
-    address: StateAddress,
+    address: ClusterStateAddress,
     events: EncodedEvents,
     prefetching: bool,
     factor: float,
