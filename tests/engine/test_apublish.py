@@ -122,7 +122,7 @@ def test_the_event_that_loads_an_index_is_published_in_a_thread(
 
     async def run() -> int:
         await engine.apublish({"a": 1})
-        monkeypatch.setattr(engine._store.filters.matcher, "_worth", 1)
+        monkeypatch.setattr(engine._store.filters.matcher, "_max_tried", 1)
         await engine.apublish({"a": 1})
         return threading.get_ident()
 

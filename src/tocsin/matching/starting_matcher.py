@@ -102,7 +102,7 @@ class StartingMatcher:
     @property
     def is_about_to_index(self) -> bool:
         """Tell whether the next event makes the index worth its loading."""
-        return self._oracle is not None and self._tried + len(self._oracle) > self._worth
+        return self._oracle is not None and self._tried + len(self._oracle) > self._max_tried
 
     def _count(self, events: int) -> None:
         """Count what brute force has to try, and hand over when it was enough."""

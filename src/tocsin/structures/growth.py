@@ -28,10 +28,10 @@ def grown(state: State, columns: tuple[str, ...], needed: int) -> State:
     Large columns grow in place, an eighth at a time. Where that is not possible, they are copied into fresh memory with
     the capacity of `roomier`.
     """
-    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name) for name in columns}
-    length = len(arrays[columns[0]])
+    length = len(getattr(state, columns[0]))
     if length >= needed:
         return state
+    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name) for name in columns}
     capacity = max(needed, length + length // 8)
     if not all(is_reserved(array, capacity) for array in arrays.values()):
         capacity = roomier(length, needed)
