@@ -182,7 +182,7 @@ class ClusteredMatcher(IndexedMatcher):
         count = len(events.offsets) - 1
         offsets = np.zeros(count + 1, dtype=np.int64)
         found = np.empty(max(8 * LARGEST, 2 * count), dtype=np.int64)
-        self._prepare(int(np.diff(events.offsets).max(initial=0)))
+        self._prepare(int(np.diff(events.offsets).max()) if count > 1 else len(events.fields))
         done = 0
         while done < count:
             reached = self._match(events, done, found, offsets)
