@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests.contract.evaluator import holds
 from tests.strategies import conditions, crowded, events
 from tocsin.language import Cnf, Dnf, condition_text, parse_condition, to_cnf, to_dnf, to_nnf, to_normal
-from tocsin.language.normal import dnf_unless_larger, forms
+from tocsin.language.normal import dnf_unless_cnf_is_smaller, forms
 from tocsin.language.semantics import condition_truth, truth
 from tocsin.model import And, Condition, Event, Filter, Not, Or, Predicate
 from tocsin.model.conditions import all_of, any_of
@@ -180,7 +180,7 @@ def test_the_smaller_normal_form_holds_for_exactly_the_same_events(
     condition: Condition, event: Event
 ) -> None:
     normal, dnf, cnf = to_normal(condition), to_dnf(condition), to_cnf(condition)
-    for form in (normal, cnf, dnf_unless_larger(condition)):
+    for form in (normal, cnf, dnf_unless_cnf_is_smaller(condition)):
         parts = form.conjunctions if isinstance(form, Dnf) else form.clauses
         truths = [[truth(p, event.attributes) is True for p in part] for part in parts]
         found = any(map(all, truths)) if isinstance(form, Dnf) else all(map(any, truths))
@@ -192,7 +192,7 @@ def test_the_smaller_normal_form_holds_for_exactly_the_same_events(
         assert any(len(clause) > 1 for clause in normal.clauses)
     else:
         assert _size(normal) <= _size(dnf)
-    assert isinstance(dnf_unless_larger(condition), Dnf)  # nothing so small is far
+    assert isinstance(dnf_unless_cnf_is_smaller(condition), Dnf)  # nothing so small is far
 
 
 def test_the_form_that_would_be_by_far_the_larger_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,10 +203,10 @@ def test_the_form_that_would_be_by_far_the_larger_is_not_made(monkeypatch: pytes
     conjunctions = parse_condition(" or ".join(f"(a{i} = 1 and b{i} = 1)" for i in range(40)))
     with monkeypatch.context() as patch:
         patch.setattr(forms, "conjunctions_of", refuse)
-        assert to_normal(clauses) == dnf_unless_larger(clauses) == to_cnf(clauses)
+        assert to_normal(clauses) == dnf_unless_cnf_is_smaller(clauses) == to_cnf(clauses)
     with monkeypatch.context() as patch:
         patch.setattr(forms, "clauses_of", refuse)
-        assert to_normal(conjunctions) == dnf_unless_larger(conjunctions) == to_dnf(conjunctions)
+        assert to_normal(conjunctions) == dnf_unless_cnf_is_smaller(conjunctions) == to_dnf(conjunctions)
         flat = parse_condition(" or ".join(f"a{i} = 1" for i in range(40)))
         for condition in (flat, parse_condition("a > 1 and a < 9 and b = 2")):
             assert to_normal(condition) == to_dnf(condition)

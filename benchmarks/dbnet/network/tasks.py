@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from benchmarks.runner.report import Measurement
-from tocsin.dissemination.scenarios.recomputation import definition_of, first_difference, sample_numbers
+from tocsin.dissemination.scenarios.answer_oracle import definition_of, first_difference, sample_numbers
 from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, prepare
 from tocsin.dissemination.scenarios.walks import in_batches
 from tocsin.dissemination.simulator import SimulationResult, simulate

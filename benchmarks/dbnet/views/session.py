@@ -15,9 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchmarks.runner.session import STARTING, MatcherSession, Progress, Targets, find_data, origins, silent
-from tocsin.dissemination.scenarios.quotes import Trace, make_trace, read_quotes
-from tocsin.dissemination.scenarios.ranges import Ranges, draw_ranges
-from tocsin.dissemination.scenarios.recomputation import (
+from tocsin.dissemination.scenarios.answer_oracle import (
     AlteredAnswer,
     Recomputation,
     first_difference,
@@ -25,6 +23,8 @@ from tocsin.dissemination.scenarios.recomputation import (
     sample_numbers,
     sampled_changes,
 )
+from tocsin.dissemination.scenarios.quotes import Trace, make_trace, read_quotes
+from tocsin.dissemination.scenarios.ranges import Ranges, draw_ranges
 from tocsin.dissemination.scenarios.walks import SPIKES, TablePoints, Updates, draw_points, draw_updates
 from tocsin.matching import IdArray
 from tocsin.model.errors import MatcherError

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tocsin.language.build.expressions import Clause
 from tocsin.language.build.queries import StreamBuilder, TableBuilder
 from tocsin.language.json_form import from_json
-from tocsin.language.normal import Cnf, Dnf, dnf_unless_larger
+from tocsin.language.normal import Cnf, Dnf, dnf_unless_cnf_is_smaller
 from tocsin.language.parsing.parser import canonical, read
 from tocsin.language.printer import condition_text
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate, leaves
@@ -75,7 +75,7 @@ def check_query(query: Query, warnings: tuple[str, ...] = ()) -> Checked:
     normal = None
     for condition in _conditions(query):
         try:
-            normal = dnf_unless_larger(condition)
+            normal = dnf_unless_cnf_is_smaller(condition)
         except NormalFormError:
             continue  # the caller that needs the normal form raises the error
         if isinstance(normal, Dnf) and not normal.conjunctions:

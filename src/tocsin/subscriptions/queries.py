@@ -41,7 +41,7 @@ class QueryStore:
         self._owners: dict[int, str] = {}
         self.weights: dict[int, float | Mapping[str, float]] = {}  # other than 1
         self.selecting = 0  # filters with a select list
-        self._full: set[int] = set()  # sequences that report every event of their steps
+        self._full_witness: set[int] = set()  # sequences that report every event of their steps
 
     def query(self, number: int) -> Query:
         """Return the query of a subscription."""
@@ -81,7 +81,7 @@ class QueryStore:
 
     def witness(self, number: int) -> Literal["full"] | None:
         """Return whether a sequence reports every event of its steps."""
-        return "full" if number in self._full else None
+        return "full" if number in self._full_witness else None
 
     def owner(self, number: int) -> str | None:
         """Return the owner of a subscription."""
@@ -112,7 +112,7 @@ class QueryStore:
         self._add_options(numbers, ids, options)
 
     def remove(self, number: int, id_: str) -> None:
-        """Remove the query of a subscription."""
+        """Remove the query, options and owner of a subscription; `id_` finds it among its owner's."""
         query = self._queries.pop(number, None)
         if query is None:
             stored, _ = self._templates.pop(number)
@@ -122,7 +122,7 @@ class QueryStore:
             if stored.left and 4 * stored.left < len(stored.numbers):
                 self._compact(stored)
         self.selecting -= _selects(query)
-        self._full.discard(number)
+        self._full_witness.discard(number)
         self.weights.pop(number, None)
         owner = self._owners.pop(number, None)
         if owner is not None:
@@ -135,7 +135,7 @@ class QueryStore:
         if options.weight != 1.0:
             self.weights.update(dict.fromkeys(numbers, options.weight))
         if options.witness is not None:
-            self._full.update(numbers)
+            self._full_witness.update(numbers)
         if options.owner is not None:
             self._owned.setdefault(options.owner, {}).update(dict.fromkeys(ids))
             self._owners.update(dict.fromkeys(numbers, options.owner))

@@ -179,11 +179,11 @@ def differences(old: Answer, new: Answer) -> SetDifference:
     """
     if not isinstance(old, tuple) or not isinstance(new, tuple):
         return _NO_DIFFERENCE
-    return _minus(old, new), _minus(new, old)
+    return _items_only_in(old, new), _items_only_in(new, old)
 
 
-def _minus(some: tuple[AnswerItem, ...], others: tuple[AnswerItem, ...]) -> tuple[AnswerItem, ...]:
-    """Return the items of `some` that `others` lack, counting equal ones, in their order."""
+def _items_only_in(some: tuple[AnswerItem, ...], others: tuple[AnswerItem, ...]) -> tuple[AnswerItem, ...]:
+    """Return the items of `some` that `others` lack, in their order; of equal items, the last ones."""
     left = Counter(map(_identity, others))
     left.subtract(map(_identity, some))  # below 0 by as many as the others lack
     lacking = []

@@ -15,8 +15,8 @@ from benchmarks.dbnet.views.session import ViewSession, check_answers, check_fam
 from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
 from tests.benchmarks.running import benchmark
+from tocsin.dissemination.scenarios.answer_oracle import Recomputation
 from tocsin.dissemination.scenarios.ranges import draw_ranges
-from tocsin.dissemination.scenarios.recomputation import Recomputation
 from tocsin.dissemination.scenarios.walks import draw_points, draw_updates
 from tocsin.model.errors import MatcherError, TocsinError
 from tocsin.views.aggregates.registry import RANGE_AGGREGATES

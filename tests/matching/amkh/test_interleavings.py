@@ -110,7 +110,7 @@ def hash_by(matcher: Amkh, scheme: Scheme) -> None:
     general = scheme.general if scheme.general is None else tuple(f for f in scheme.general if f < names)  # type: ignore[operator]
     scheme = Scheme(general, scheme.classes, scheme.width, scheme.equalities)
     matcher._scheme = scheme
-    matcher._indexes.following, matcher._moved = matcher._new_index(scheme, matcher._sample(64)), 0
+    matcher._indexes.following, matcher._moved = matcher._empty_index(scheme, matcher._sample(64)), 0
 
 
 @settings(max_examples=400 if LONG else 40)

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from tocsin.dissemination.scenarios import recomputation
-from tocsin.dissemination.scenarios.recomputation import AlteredAnswer, is_same
+from tocsin.dissemination.scenarios import answer_oracle
+from tocsin.dissemination.scenarios.answer_oracle import AlteredAnswer, is_same
 from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, prepare
 from tocsin.dissemination.scenarios.walks import in_batches
 from tocsin.dissemination.simulator import SimulationResult, simulate
@@ -90,7 +90,7 @@ class _AnswerLog:
     def add(self, outcome: Outcome, events: int) -> None:
         changed = outcome.answer_changes
         if not self._counts:
-            self.first = recomputation.sampled_changes(changed, self._numbers)
+            self.first = answer_oracle.sampled_changes(changed, self._numbers)
         self._counts.append(np.bincount(changed.rows, minlength=events))
 
     @property
@@ -103,8 +103,8 @@ class _Checks:
 
     def __init__(self, prepared: Prepared) -> None:
         changes = prepared.changes
-        self.numbers = recomputation.sample_numbers(len(prepared.queries), SAMPLE)
-        now = recomputation.definition_of(prepared)
+        self.numbers = answer_oracle.sample_numbers(len(prepared.queries), SAMPLE)
+        now = answer_oracle.definition_of(prepared)
         self._first = now.apply_changes(changes.part(0, CLOSELY), self.numbers)
         now.change_all(changes.part(CLOSELY))
         self._answers = {number: now.answer(number) for number in self.numbers.tolist()}
@@ -114,7 +114,7 @@ class _Checks:
     def check(self, strategy: Strategy, changed: _AnswerLog) -> None:
         """Raise `AnswerError` if a strategy made other changes, or left a subscription with another answer."""
         self._check_first(strategy.name, changed.first)
-        if wrong := recomputation.first_difference(strategy.answer, self._answers):
+        if wrong := answer_oracle.first_difference(strategy.answer, self._answers):
             number, found, expected = wrong
             raise AnswerError(
                 f"strategy {strategy.name}, subscription {number}, after event {self._events - 1}: "

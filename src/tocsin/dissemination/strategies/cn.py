@@ -47,7 +47,7 @@ class ContentNetwork(Strategy):
         self._own_rows = StoredRowCount(queries, RangeEnds.of(queries.lows, queries.highs))
         self._shared_rows = StoredRowCount(queries, RangeEnds.of(self._lows[used], self._highs[used]))
 
-    def _carry(self, changes: Changes) -> Outcome:
+    def _publish_checked(self, changes: Changes) -> Outcome:
         """Spread changes from the owner of their point over the quadrant of ranges that contain it."""
         relaxed = self.queries.relaxed(changes)
         trees = self.setting.can.spread(relaxed.messages)

@@ -40,7 +40,7 @@ class CutoffContentNetwork(Strategy):
         points = cast("RangeQueries", queries)  # no other has these kinds
         self._minima = SubscriptionMinima(setting.can, points, self.gateways)
 
-    def _carry(self, changes: Changes) -> Outcome:
+    def _publish_checked(self, changes: Changes) -> Outcome:
         """Broadcast changes in order, and let gateways request the rows that they lost."""
         broadcast = self._minima.apply(changes)
         traffic = Traffic.concat([self._spread_traffic(broadcast), *self._request_traffic(broadcast)])

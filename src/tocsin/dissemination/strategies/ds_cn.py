@@ -35,7 +35,7 @@ class DistributedContentNetwork(Strategy):
         self._answers = queries.new_answers(queries.new_server(), np.arange(len(queries)))
         self._gateways = Gateways(setting.can, queries, self.gateways, self._answers)
 
-    def _carry(self, changes: Changes) -> Outcome:
+    def _publish_checked(self, changes: Changes) -> Outcome:
         """Walk the diagonal for each change and reformulate it; its messages depart after the last reply."""
         walked = self._server.walk(changes)
         heights = reformulate(walked)

@@ -25,8 +25,8 @@ class ServerContentNetwork(Strategy):
         self._answers = queries.new_answers(self._server, np.arange(len(queries)))
         self._gateways = Gateways(setting.can, queries, self.gateways, self._answers)
 
-    def _carry(self, changes: Changes) -> Outcome:
-        """Reformulate changes and disseminate the messages; ignorable changes end at the server."""
+    def _publish_checked(self, changes: Changes) -> Outcome:
+        """Reformulate changes, which alone is timed, and disseminate the messages; ignorable changes end at the server."""
         begun = time.perf_counter()
         messages = self._server.reformulate(changes)
         seconds = time.perf_counter() - begun

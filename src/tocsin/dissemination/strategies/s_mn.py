@@ -27,7 +27,7 @@ class ServerMulticast(ServerStrategy):
         super().__init__(setting, queries)
         self.multicast = Multicast(setting.overlay, setting.server, seed=setting.seed)
 
-    def _carry(self, changes: Changes) -> Outcome:
+    def _publish_checked(self, changes: Changes) -> Outcome:
         """Reformulate changes, list the subscriptions that each message affects, and multicast it to them."""
         begun = time.perf_counter()
         messages = self._server.reformulate(changes)

@@ -26,7 +26,7 @@ class ServerUnicast(ServerStrategy):
     name: ClassVar[str] = "S-UN"
     kinds: ClassVar[frozenset[str]] = EVERY_KIND
 
-    def _carry(self, changes: Changes) -> Outcome:
+    def _publish_checked(self, changes: Changes) -> Outcome:
         """Reformulate changes, find the affected subscriptions, and send each its new answer."""
         begun = time.perf_counter()
         messages = self._server.reformulate(changes)

@@ -98,13 +98,13 @@ class Strategy(ABC):
 
     def _publish_part(self, changes: Changes, begin: int) -> Outcome:
         try:
-            outcome = self._carry(changes)
+            outcome = self._publish_checked(changes)
         except PointError as fault:
             raise fault.at(begin + fault.position) from None
         return outcome.shifted(begin) if begin else outcome
 
     @abstractmethod
-    def _carry(self, changes: Changes) -> Outcome:
+    def _publish_checked(self, changes: Changes) -> Outcome:
         """Do the work of `publish` for well-formed changes."""
 
     @property

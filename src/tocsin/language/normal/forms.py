@@ -241,8 +241,11 @@ def to_normal(
     return dnf if dnf is not None and _size(dnf.conjunctions) <= _size(cnf.clauses) else cnf
 
 
-def dnf_unless_larger(condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS) -> Dnf | Cnf:
-    """Return the disjunctive normal form, or the result of `to_normal` where the disjunctive form is much larger."""
+def dnf_unless_cnf_is_smaller(condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS) -> Dnf | Cnf:
+    """Return the disjunctive normal form, or the result of `to_normal` where the conjunctive form is much smaller.
+
+    Raise `NormalFormError` if the result has more than `max_conjunctions`.
+    """
     plain = plain_conjunction(condition)
     if plain is not None:
         return Dnf((plain,))

@@ -21,7 +21,7 @@ from tocsin.matching.amkh.figures import clauses_of, cuts_of, figures_of, recent
 from tocsin.matching.amkh.index_pair import IndexPair
 from tocsin.matching.amkh.scheme import ALL_CLASSES, Hashing, Scheme
 from tocsin.matching.amkh.staleness import COUNTS, Staleness
-from tocsin.matching.amkh.state import Bucket, Index, IndexTop, State, StoredColumn, Top, Total
+from tocsin.matching.amkh.state import Bucket, Index, IndexTop, Setting, State, StoredColumn, Top, Total
 from tocsin.matching.base import SLICE, longer
 from tocsin.matching.batches import EventBatch, IdArray
 from tocsin.matching.conjunction_store import state as conjunction_store
@@ -95,7 +95,7 @@ class Amkh(StoredMatcher):
         super().__init__(vocabulary)
         self._state: State = arrays.new_state()
         self._scheme = self._first_scheme()
-        self._indexes = IndexPair(self._new_index(self._scheme, None))
+        self._indexes = IndexPair(self._empty_index(self._scheme, None))
         self._moved = 0  # conjunctions that were considered for a move to another index,
         self._considered = 0  # conjunctions when the scheme was last considered
         self._staleness = Staleness()
@@ -149,23 +149,18 @@ class Amkh(StoredMatcher):
             self._placeable(held), with_lists(self.vocabulary, conjunction_store.blank_expressions(0, 0))
         )
 
-    def _new_index(self, scheme: Scheme, sample: Expressions | None) -> Index:
-        """Return an empty index for a scheme; the constants of a sample bound the classes."""
+    def _empty_index(self, scheme: Scheme, sample: Expressions | None) -> Index:
+        """Return an empty index that hashes by a scheme, to replace the present one; constants of a sample divide classes."""
         state = self._state
-        only = Hashing.EQUALITIES if scheme.general is not None else Hashing.EVERYTHING
-        settings = np.array(
-            [
-                scheme.classes,
-                self.buckets or 0,
-                self.split_weights,
-                self.ranked_classes and scheme.classes != ALL_CLASSES,
-                arrays.MOST_HASHED if scheme.width is None else scheme.width,
-                only,
-            ],
-            dtype=np.int64,
-        )
-        rows = FIELDS * 3 * max(scheme.classes - 1, 1)
-        cuts, own = np.zeros(rows, dtype=np.int64), dict[int, int]()
+        settings = np.zeros(len(Setting), dtype=np.int64)
+        settings[Setting.CLASS_COUNT] = scheme.classes
+        settings[Setting.BUCKET_COUNT] = self.buckets or 0
+        settings[Setting.SPLIT] = self.split_weights
+        settings[Setting.RANKED] = self.ranked_classes and scheme.classes != ALL_CLASSES
+        settings[Setting.WIDTH] = arrays.MOST_HASHED if scheme.width is None else scheme.width
+        settings[Setting.DEFAULT] = Hashing.EQUALITIES if scheme.general is not None else Hashing.EVERYTHING
+        cut_count = FIELDS * 3 * max(scheme.classes - 1, 1)
+        cuts, own = np.zeros(cut_count, dtype=np.int64), dict[int, int]()
         if sample is not None and self.ranked_classes:
             cuts, own = cuts_of(clauses_of(sample), scheme.classes)
         index = arrays.with_index_fields(arrays.new_index(settings, cuts), len(state.fields.uses) // FIELDS)
@@ -201,7 +196,7 @@ class Amkh(StoredMatcher):
         empty = self._index.tops[IndexTop.LIVE_POINTS] == 0
         if not (better or empty):
             return
-        index = self._new_index(best, self._sample(_CUT_SAMPLE))
+        index = self._empty_index(best, self._sample(_CUT_SAMPLE))
         self._scheme = best
         self._pause = _FIRST_PAUSE
         self._staleness.excess = (

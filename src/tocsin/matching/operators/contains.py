@@ -53,7 +53,7 @@ class Contains:
                 self._add(static.constants, instead_of=static)
 
     def passed(self, texts: Texts) -> PassedTests:
-        """Return the tests of its attribute that each string passes."""
+        """Return, for each string, the tests on its attribute that it passes."""
         parts = [static.passed(texts) for static in self._automata]
         found = np.sort(np.concatenate(parts)) if parts else _NOTHING
         offsets = np.searchsorted(found, np.arange(len(texts) + 1, dtype=np.int64) << 32)

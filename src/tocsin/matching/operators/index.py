@@ -92,7 +92,7 @@ class OperatorIndex(Protocol):
         """Remove these tests; each must be present."""
 
     def passed(self, texts: Texts) -> PassedTests:
-        """Return the tests of its attribute that each string passes."""
+        """Return, for each string, the tests on its attribute that it passes."""
 
 
 def text_bytes(strings: Sequence[str]) -> TextBytes:

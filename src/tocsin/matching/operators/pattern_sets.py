@@ -59,7 +59,7 @@ class PatternSets:
                 del self._shelves[attribute]
 
     def passed(self, texts: Texts) -> PassedTests:
-        """Return the tests of its attribute that each string passes."""
+        """Return, for each string, the tests on its attribute that it passes."""
         return PassedTests.of(
             [
                 self._shelves[attribute].matched(text.encode()) if attribute in self._shelves else ()

@@ -54,7 +54,7 @@ class PrefixIndex:
             self._pack()
 
     def passed(self, texts: Texts) -> PassedTests:
-        """Return the tests of its attribute that each string passes."""
+        """Return, for each string, the tests on its attribute that it passes."""
         return run_growing(
             len(texts),
             lambda start, found: begins_with(

@@ -87,7 +87,7 @@ class TextTests:
         self._retain(rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy())
 
     def passed(self, attributes: Keys, strings: Sequence[str]) -> PassedTests:
-        """Return the tests of its attribute that each string passes: ascending codes, then `IS_TEXT`."""
+        """Return, for each string, the tests on its attribute that it passes: ascending codes, then `IS_TEXT`."""
         texts = Texts(attributes, strings)
         numbers = np.arange(len(strings), dtype=np.int64)
         parts = [(numbers << _CODE_BITS) | _CODE]

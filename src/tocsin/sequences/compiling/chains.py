@@ -18,7 +18,7 @@ from tocsin.sequences.compiling.formulas import conjuncts_of, rewrite, values_in
 from tocsin.sequences.compiling.scopes import ValueScope
 
 
-class Link(Struct):
+class ChainStep(Struct):
     """One step: the event it waits for, and the formulas about the event and the values held.
 
     `guard` makes an event the next one, `going` continues an iteration, and `where` leaves the step; each is a list of
@@ -43,19 +43,19 @@ class Link(Struct):
 class Chain(Struct):
     """The steps in order, and the values of `select`, if there is one."""
 
-    links: list[Link]
+    steps: list[ChainStep]
     selected: tuple[algebra.Computed, ...] | None = None
 
 
 def chain_of(expression: algebra.Expression) -> Chain:
     """Return an expression as a chain, or raise `SubscriptionError` if it is not left-deep."""
     if isinstance(expression, algebra.Project):
-        return Chain(_links(expression.of), expression.values)
-    return Chain(_links(expression))
+        return Chain(_steps_of(expression.of), expression.values)
+    return Chain(_steps_of(expression))
 
 
-def _links(expression: algebra.Expression) -> list[Link]:
-    """Return the links of an expression from the first step to the last."""
+def _steps_of(expression: algebra.Expression) -> list[ChainStep]:
+    """Return the steps of an expression, the first stream's first; raise `SubscriptionError` if it is not left-deep."""
     spine: list[algebra.Select | algebra.Compute | algebra.Next | algebra.Iterate] = []
     while not isinstance(expression, algebra.Rename):
         if not isinstance(expression, (algebra.Select, algebra.Compute, algebra.Next, algebra.Iterate)):
@@ -64,30 +64,30 @@ def _links(expression: algebra.Expression) -> list[Link]:
         expression = (
             expression.left if isinstance(expression, (algebra.Next, algebra.Iterate)) else expression.of
         )
-    links = [Link(_stream(expression), expression.alias, ValueScope(expression.alias))]
+    steps = [ChainStep(_stream(expression), expression.alias, ValueScope(expression.alias))]
     for above in reversed(spine):
-        last = links[-1]
+        last = steps[-1]
         if isinstance(above, algebra.Next):
-            links.append(_next(last.after, above))
+            steps.append(_next(last.after, above))
         elif isinstance(above, algebra.Iterate):
-            links.append(_iteration(last.after, above))
+            steps.append(_iteration(last.after, above))
         elif isinstance(above, algebra.Select):
             last.where += conjuncts_of(above.where, last.after.value)
             last.selected = both(last.selected, above.where)
         else:
             last.after = last.after.computing(above.values)
-    return links
+    return steps
 
 
-def _next(before: ValueScope, expression: algebra.Next) -> Link:
+def _next(before: ValueScope, expression: algebra.Next) -> ChainStep:
     stream, alias, filtered, computed = _right(expression.right)
     scope = ValueScope(alias, before.earlier_aliases | {before.alias}, before.names()).computing(computed)
     guard = conjuncts_of(filtered, scope.value) + conjuncts_of(expression.on, scope.value)
-    return Link(stream, alias, scope, before, guard=guard, on=both(filtered, expression.on))
+    return ChainStep(stream, alias, scope, before, guard=guard, on=both(filtered, expression.on))
 
 
-def _iteration(before: ValueScope, expression: algebra.Iterate) -> Link:
-    """Return the link of an iteration."""
+def _iteration(before: ValueScope, expression: algebra.Iterate) -> ChainStep:
+    """Return the step of an iteration."""
     stream, alias, filtered, computed = _right(expression.right)
     begun = before.beginning(expression.lefts, expression.begin)
     renewed = [value.name for value in (*computed, *expression.compute)]
@@ -96,7 +96,7 @@ def _iteration(before: ValueScope, expression: algebra.Iterate) -> Link:
     scope = ValueScope(alias, earlier_aliases, names, folded=True).computing(computed)
     guard = conjuncts_of(filtered, scope.value) + conjuncts_of(expression.on, scope.value)
     after = scope.computing(expression.compute)
-    return Link(
+    return ChainStep(
         stream,
         alias,
         after,
@@ -166,53 +166,53 @@ def _refusal(expression: algebra.Expression) -> SubscriptionError:
 _WIDEST: Final = 2**63 - 1
 
 
-def move_formulas_back(links: list[Link]) -> None:
+def move_formulas_back(steps: list[ChainStep]) -> None:
     """Move every formula that does not depend on a step's event to the step before.
 
     A formula over held values that do not change has its truth when the instance is made, so the edge that makes the
     instance tests it: an instance that fails it could never be completed. Values that an iteration changes are tested in
     the iteration.
     """
-    for position in range(len(links) - 1, 0, -1):
-        link, earlier = links[position], links[position - 1]
-        for formulas in (link.guard, link.going, link.where):
-            ready = [formula for formula in formulas if _is_ready(formula, link)]
+    for position in range(len(steps) - 1, 0, -1):
+        step, earlier = steps[position], steps[position - 1]
+        for formulas in (step.guard, step.going, step.where):
+            ready = [formula for formula in formulas if _is_ready(formula, step)]
             formulas[:] = [formula for formula in formulas if formula not in ready]
             for formula in ready:
-                moved = rewrite(formula, lambda value, link=link: link.before.of(value.key))  # type: ignore[misc]
+                moved = rewrite(formula, lambda value, step=step: step.before.of(value.key))  # type: ignore[misc]
                 earlier.where += [one for one in moved if one not in earlier.where]
         # The guard, or the test of the iteration, has tested these already.
-        link.where = [q for q in link.where if q not in link.guard and q not in link.going]
+        step.where = [q for q in step.where if q not in step.guard and q not in step.going]
 
 
-def bound_durations(links: list[Link]) -> list[int | Parameter | None]:
+def bound_durations(steps: list[ChainStep]) -> list[int | Parameter | None]:
     """Return the longest duration of an instance at each node, and remove the formulas that it implies.
 
     A duration never becomes shorter, so an instance that exceeds the bound of any later step can be dropped.
     """
-    found: list[int | Parameter | None] = [None] * (len(links) - 1)
+    found: list[int | Parameter | None] = [None] * (len(steps) - 1)
     later: int | Parameter | None = None
-    for position in range(len(links) - 1, 0, -1):
-        link = links[position]
-        own = _duration_limits((*link.guard, *link.going, *link.where))
+    for position in range(len(steps) - 1, 0, -1):
+        step = steps[position]
+        own = _duration_limits((*step.guard, *step.going, *step.where))
         whole = [one for one in own if isinstance(one, int)]
         if isinstance(later, int):
             whole.append(later)
         parameters = [one for one in own if isinstance(one, Parameter)]
         longest = min(whole) if whole else parameters[0] if parameters else later
         found[position - 1] = later = longest
-        for formulas in (link.guard, link.going, link.where):
+        for formulas in (step.guard, step.going, step.where):
             formulas[:] = [formula for formula in formulas if not _is_implied(formula, longest)]
     return found
 
 
-def _is_ready(formula: ir.Formula, link: Link) -> bool:
-    """Tell whether a formula can be decided before the event: it reads only bound values that the link keeps."""
+def _is_ready(formula: ir.Formula, step: ChainStep) -> bool:
+    """Tell whether a formula can be decided before the event: it reads only bound values that the step keeps."""
     for value in values_in(formula):
         if value is ir.DURATION or isinstance(value, ir.EventColumn):
             return False
         if isinstance(value, ir.Stored) and isinstance(value.key, Attribute):
-            changing = link.renewed if value.key.alias is None else ()
+            changing = step.renewed if value.key.alias is None else ()
             if value.key.alias == algebra.LAST or value.key.path in changing:
                 return False
     return True

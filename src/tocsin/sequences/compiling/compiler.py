@@ -15,7 +15,14 @@ from tocsin.sequences.algebra import Expression, output_values, reads_of
 from tocsin.sequences.automaton import Automaton, Edge, Guard, Node, Output, Part, Test
 from tocsin.sequences.compiling import ir
 from tocsin.sequences.compiling.assembly import assign_program, test_program
-from tocsin.sequences.compiling.chains import Chain, Link, both, bound_durations, chain_of, move_formulas_back
+from tocsin.sequences.compiling.chains import (
+    Chain,
+    ChainStep,
+    both,
+    bound_durations,
+    chain_of,
+    move_formulas_back,
+)
 from tocsin.sequences.compiling.checks import checks_of
 from tocsin.sequences.compiling.formulas import split
 from tocsin.sequences.modes import MODES, Optimisations
@@ -36,38 +43,38 @@ def compile_expression(
     With `full`, instances also hold the chain of all events of each step. `publish` is the stream it feeds.
     """
     chain = chain_of(expression)
-    links = chain.links
-    move_formulas_back(links)
-    longest = bound_durations(links)
+    steps = chain.steps
+    move_formulas_back(steps)
+    longest = bound_durations(steps)
     output, wanted = _output(chain, output_values(expression).names, full=full)
     nodes: list[Node] = []
     edges: list[Edge] = []
-    for position in range(len(links) - 1, 0, -1):
-        link = links[position]
-        tests = _step_tests(link, mode)
-        keys = _keys(link, tests, wanted)
+    for position in range(len(steps) - 1, 0, -1):
+        step = steps[position]
+        tests = _step_tests(step, mode)
+        keys = _keys(step, tests, wanted)
         slots = {key: slot for slot, key in enumerate(keys)}
         edges.append(Edge(tests.ending.test(slots), assign_program(wanted, slots)))
-        nodes.append(_node(link, tests, slots, longest[position - 1]))
-        assert link.before is not None  # noqa: S101 - there is a step before
-        wanted = [link.before.of(key) for key in keys]
-    first = _step_tests(links[0], mode)
+        nodes.append(_node(step, tests, slots, longest[position - 1]))
+        assert step.before is not None  # noqa: S101 - there is a step before
+        wanted = [step.before.of(key) for key in keys]
+    first = _step_tests(steps[0], mode)
     edges.append(Edge(first.ending.test({}), assign_program(wanted, {})))
     inner = {
-        link.stream.name: compile_expression(link.stream.of, mode=mode, publish=link.stream.name)
-        for link in links
-        if link.stream.of is not None
+        step.stream.name: compile_expression(step.stream.of, mode=mode, publish=step.stream.name)
+        for step in steps
+        if step.stream.of is not None
     }
     automaton = Automaton(
-        links[0].stream.name,
-        links[0].alias,
+        steps[0].stream.name,
+        steps[0].alias,
         tuple(reversed(nodes)),
         tuple(reversed(edges)),
         output,
         publish,
         tuple(inner.items()),
     )
-    parenthesised = [link.stream.of for link in links if link.stream.of is not None]
+    parenthesised = [step.stream.of for step in steps if step.stream.of is not None]
     return replace(automaton, by_row=needs_rows(automaton, parenthesised))
 
 
@@ -99,11 +106,11 @@ class _Step(Struct, frozen=True):
     rest: tuple[ir.Checks, ...]
 
 
-def _step_tests(link: Link, mode: Optimisations) -> _Step:
-    """Return the tests of a link, with the equalities of its guard that an instance index can answer."""
-    guard, formulas = _part(link.on, link.guard, indexed=mode.instances)
-    going, _ = _part(link.while_, link.going, indexed=mode.edges)
-    ending, _ = _part(both(link.while_, link.selected), [*link.going, *link.where], indexed=mode.edges)
+def _step_tests(step: ChainStep, mode: Optimisations) -> _Step:
+    """Return the tests of a step, with the equalities of its guard that an instance index can answer."""
+    guard, formulas = _part(step.on, step.guard, indexed=mode.instances)
+    going, _ = _part(step.while_, step.going, indexed=mode.edges)
+    ending, _ = _part(both(step.while_, step.selected), [*step.going, *step.where], indexed=mode.edges)
     equal = [(formula, found) for formula in formulas if (found := _equality(formula)) is not None]
     keyed = [formula for formula, _ in equal]
     rest = tuple(checks_of(formula) for formula in formulas if formula not in keyed)
@@ -129,7 +136,7 @@ def _equality(formula: ir.Formula) -> tuple[str, Attribute] | None:
     return None
 
 
-def _keys(link: Link, tests: _Step, wanted: Sequence[ir.Value]) -> list[ir.Key]:
+def _keys(step: ChainStep, tests: _Step, wanted: Sequence[ir.Value]) -> list[ir.Key]:
     """Return the keys that an instance at a step holds: for the tests there, and for the later steps."""
     waiting = list(_held((*tests.guard.checks, *tests.going.checks, *tests.ending.checks, *wanted)))
     found: dict[ir.Key, None] = {}
@@ -137,8 +144,8 @@ def _keys(link: Link, tests: _Step, wanted: Sequence[ir.Value]) -> list[ir.Key]:
         key = waiting.pop()
         if key not in found:
             found[key] = None
-            if link.again is not None:
-                waiting += _held((link.again.of(key),))
+            if step.again is not None:
+                waiting += _held((step.again.of(key),))
     return sorted(found, key=_order)
 
 
@@ -158,15 +165,17 @@ def _order(key: ir.Key) -> tuple[int, str, str, str]:
     return (2, key.alias, str(int(key.mark)), "")
 
 
-def _node(link: Link, tests: _Step, slots: Mapping[ir.Key, int], longest: int | Parameter | None) -> Node:
-    """Return the automaton's node of a link."""
+def _node(
+    step: ChainStep, tests: _Step, slots: Mapping[ir.Key, int], longest: int | Parameter | None
+) -> Node:
+    """Return the automaton's node of a step."""
     rebind = None
     test = tests.guard.test(slots)
-    if link.again is not None:
-        rebind = Edge(tests.going.test(slots), assign_program([link.again.of(key) for key in slots], slots))
+    if step.again is not None:
+        rebind = Edge(tests.going.test(slots), assign_program([step.again.of(key) for key in slots], slots))
     return Node(
-        link.stream.name,
-        link.alias,
+        step.stream.name,
+        step.alias,
         Guard(
             test,
             tuple((path, slots[attribute]) for path, attribute in tests.equal),
@@ -180,20 +189,20 @@ def _node(link: Link, tests: _Step, slots: Mapping[ir.Key, int], longest: int | 
 
 def _output(chain: Chain, names: tuple[str, ...], *, full: bool) -> tuple[Output, list[ir.Value]]:
     """Return the output, with values of these names, and the value of each of its slots."""
-    after = chain.links[-1].after
+    after = chain.steps[-1].after
     if chain.selected is None:
         values = [after.value(Attribute(name)) for name in names]
     else:
         values = [ir.read_item(computed.term, after.value) for computed in chain.selected]
     named = tuple((name, slot) for slot, name in enumerate(names))
     parts: list[Part] = []
-    for link in chain.links:
-        marks = [ir.Mark.FIRST] * (link.again is not None) + [ir.Mark.LAST] + [ir.Mark.CHAIN] * full
+    for step in chain.steps:
+        marks = [ir.Mark.FIRST] * (step.again is not None) + [ir.Mark.LAST] + [ir.Mark.CHAIN] * full
         slots = {mark: len(values) + slot for slot, mark in enumerate(marks)}
-        values += [after.of(ir.Marked(link.alias, mark)) for mark in marks]
+        values += [after.of(ir.Marked(step.alias, mark)) for mark in marks]
         last = slots[ir.Mark.LAST]
         parts.append(
-            Part(link.alias, link.stream.name, slots.get(ir.Mark.FIRST, last), last, slots.get(ir.Mark.CHAIN))
+            Part(step.alias, step.stream.name, slots.get(ir.Mark.FIRST, last), last, slots.get(ir.Mark.CHAIN))
         )
     return Output(len(values), tuple(parts), named, chain.selected is not None), values
 

@@ -135,17 +135,17 @@ class RowAggregate(ABC, Generic[Read, State]):
             # The value is unchanged, so subscriptions that keep the row are not concerned.
             gone, come = set(before) - set(after), set(after) - set(before)
         if old is not None and gone:
-            self.add(row_key, old, gone, -1)
+            self.apply_row(row_key, old, gone, -1)
         if new is not None and come:
-            self.add(row_key, new, come, 1)
+            self.apply_row(row_key, new, come, 1)
 
     @abstractmethod
     def read(self, row: Row) -> Read | None:
         """Return the aggregated value of a row, or of a pair of rows; None if the row does not count."""
 
     @abstractmethod
-    def add(self, row_key: RowKey, value: Read, numbers: Collection[int], step: int) -> None:
-        """Add a row to subscriptions, or remove it from them if `step` is -1."""
+    def apply_row(self, row_key: RowKey, value: Read, numbers: Collection[int], step: int) -> None:
+        """Add a row to subscriptions if `step` is 1, or remove it from them if it is -1."""
 
     @abstractmethod
     def log_changes(self, row: int, log: ChangeLog) -> None:

@@ -23,7 +23,7 @@ class RowCount(RowAggregate[bool, int]):
         """Return True if a row counts."""
         return True if self.compiled.y is None or value_of(self.compiled.y, row) is not None else None
 
-    def add(self, row_key: RowKey, value: bool, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
+    def apply_row(self, row_key: RowKey, value: bool, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
         """Count a row, or count it off."""
         counts = self.states
         for number in numbers:

@@ -193,7 +193,7 @@ class RowDistinct(base.RowAggregate[_Counted, dict[_Counted, int]]):
         value = value_of(self.compiled.y, row)
         return None if value is None else (type(value) is bool, value)
 
-    def add(self, row_key: base.RowKey, value: _Counted, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
+    def apply_row(self, row_key: base.RowKey, value: _Counted, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
         """Count a row's value, or count it off."""
         for number in numbers:
             counts = self.states[number]

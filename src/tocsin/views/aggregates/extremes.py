@@ -228,17 +228,17 @@ class Least(base.RowAggregate[Number, _Heap]):
                 self._touch(before, old)
             return
         if old is not None and before:
-            self.add(row_key, old, before, -1)
+            self.apply_row(row_key, old, before, -1)
         if new is not None and after:
-            self.add(row_key, new, after, 1)
+            self.apply_row(row_key, new, after, 1)
 
     def _touch(self, numbers: Collection[int], value: Number) -> None:
         """Note the subscriptions whose least number was this."""
         heaps = self.states
         self.touched.update(dict.fromkeys([number for number in numbers if heaps[number].best == value]))
 
-    def add(self, row_key: base.RowKey, value: Number, numbers: Collection[int], step: int) -> None:
-        """Add a row to subscriptions, or remove it from all that have it."""
+    def apply_row(self, row_key: base.RowKey, value: Number, numbers: Collection[int], step: int) -> None:
+        """Add a row to subscriptions, or remove it: then `numbers` are all that have it, as `change_row` sees to."""
         if step < 0:
             self._entered.pop(row_key).holders = 0
             self._touch(numbers, value)

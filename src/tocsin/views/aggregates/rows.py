@@ -84,7 +84,7 @@ class WholeRows(RowAggregate[_ShownRow, _Rows]):
         prefix, path = name.split(".", 1)
         return f"{self.compiled.aliases[prefix + '.' != LEFT]}.{path}"
 
-    def add(self, row_key: RowKey, value: _ShownRow, numbers: Collection[int], step: int) -> None:
+    def apply_row(self, row_key: RowKey, value: _ShownRow, numbers: Collection[int], step: int) -> None:
         """Add a row to answers, or remove it from them: each has its own."""
         for number in numbers:
             touched, rows = self._touch(number), self.states[number]

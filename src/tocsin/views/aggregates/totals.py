@@ -209,7 +209,7 @@ class RowSum(base.RowAggregate[Number, _Sum]):
         assert self.compiled.y is not None  # noqa: S101 - the language has no other
         return finite(value_of(self.compiled.y, row))
 
-    def add(self, row_key: base.RowKey, value: Number, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
+    def apply_row(self, row_key: base.RowKey, value: Number, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
         """Add a row's number to sums, or subtract it."""
         amount = step * parts(value)
         for number in numbers:

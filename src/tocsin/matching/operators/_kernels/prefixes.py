@@ -202,7 +202,7 @@ def _count_length(state: Prefixes, attribute: int, length: int) -> None:
 
 @helper
 def _uncount_length(state: Prefixes, attribute: int, length: int) -> None:
-    """Count one constant of this length less, and unlink the length if none is left."""
+    """Count one constant fewer of a length; a length that has none left is unlinked."""
     lengths = state.lengths
     node = hash_index.find(lengths, attribute, length, 0)
     state.constants[node] -= 1

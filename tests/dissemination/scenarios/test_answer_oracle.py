@@ -1,6 +1,6 @@
 import numpy as np
 
-from tocsin.dissemination.scenarios.recomputation import Recomputation, sample_numbers
+from tocsin.dissemination.scenarios.answer_oracle import Recomputation, sample_numbers
 from tocsin.dissemination.scenarios.walks import draw_points, draw_updates
 from tocsin.views.changes import PointChanges
 

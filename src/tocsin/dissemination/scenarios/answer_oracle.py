@@ -33,8 +33,8 @@ class AlteredAnswer(NamedTuple):
     new: AnswerValue
 
 
-def _total(y: Floats) -> float:
-    """Return the float that is nearest to the exact sum, infinite beyond all of them; null of no numbers."""
+def _exact_sum(y: Floats) -> float:
+    """Return the answer of `sum`: the float nearest to the exact sum, infinite beyond the floats, NaN of no numbers."""
     if not len(y):
         return math.nan
     try:
@@ -48,14 +48,14 @@ def _total(y: Floats) -> float:
 
 
 def _mean(y: Floats) -> float:
-    return _total(y) / len(y) if len(y) else math.nan
+    return _exact_sum(y) / len(y) if len(y) else math.nan
 
 
 _ANSWERS: Final[Mapping[str, Callable[[Floats], AnswerValue]]] = {
     "min": lambda y: float(y.min()) if len(y) else math.nan,
     "max": lambda y: float(y.max()) if len(y) else math.nan,
     "count": lambda y: float(len(y)),
-    "sum": _total,
+    "sum": _exact_sum,
     "avg": _mean,
     "distinct": lambda y: tuple(np.unique(y).astype(np.int64).tolist()),
 }
