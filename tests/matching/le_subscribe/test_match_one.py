@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tocsin.language import parse_condition, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch
+from tocsin.matching import ConjunctionBatch, EventBatch, create_matcher, open_matcher, save_matcher
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe.dynamic import Dynamic
 from tocsin.matching.le_subscribe.static import Static
@@ -85,3 +87,17 @@ def test_the_static_matcher_clusters_before_the_first_event() -> None:
     matcher.add(filters(*[f"a = {i % 20} and b = {i % 30}" for i in range(100)]))
     assert matcher.match_one({"a": 3, "b": 3}).tolist() == [3, 63]
     assert matcher._clustered == 100
+
+
+@pytest.mark.parametrize("name", ["dynamic", "static", "propagation", "counting"])
+def test_a_matcher_that_was_saved_and_opened_matches_one_event_before_and_after_it_grows(
+    name: str, tmp_path: Path
+) -> None:
+    matcher = create_matcher(name)
+    matcher.add(filters(*[f"a = {i} and b > {i % 7}" for i in range(300)]))
+    save_matcher(matcher, tmp_path / "saved")
+    opened = open_matcher(tmp_path / "saved")
+    assert opened.match_one({"a": 5, "b": 9}).tolist() == [5]
+    more = ConjunctionBatch.of((i, to_dnf(parse_condition(f"c = {i}"))) for i in range(1_000, 3_000))
+    opened.add(more)
+    assert opened.match_one({"a": 5, "b": 9, "c": 2_999}).tolist() == [5, 2_999]
