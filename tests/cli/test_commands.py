@@ -1,4 +1,4 @@
-"""`check`, `explain`, `test`, `apply` and `demo`, as their users meet them."""
+"""`check`, `explain`, `test` and `apply`, as their users meet them."""
 
 from __future__ import annotations
 
@@ -183,15 +183,6 @@ def test_check_warns_of_views_that_most_matchers_refuse() -> None:
         done = tocsin("check", "-s", f"select {what} from table t where {clauses}")
         assert done.returncode == 0
         assert "most matchers refuse it: the disjunctive normal form has more than" in done.stderr
-
-
-def test_demo_ends_with_a_summary() -> None:
-    done = tocsin("demo", "--flights", "3000", "--no-spark")
-    assert done.returncode == 0, done.stderr
-    assert "3,000 flights of 2013 against 14 subscriptions: " in done.stdout
-    assert "cancelled at JFK" in done.stdout
-    assert "late, and late again" in done.stdout
-    assert "worst of JFK to Los Angeles" in done.stdout
 
 
 @pytest.mark.parametrize(

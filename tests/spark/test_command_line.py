@@ -279,7 +279,7 @@ def test_the_demo_on_spark_has_the_same_notifications(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.spark.session.local_session", lambda *_: _Lent(spark))
-    done = CliRunner().invoke(app, ["demo", "--flights", "4000"])
+    done = CliRunner().invoke(app, ["demo", "--flights", "4000", "--alerts", "3000"])
     assert done.exit_code == 0, done.exception
     assert "On Spark, the same 4,000 flights" in done.stdout
     assert "both gave the same" in " ".join(done.stdout.split())

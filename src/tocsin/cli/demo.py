@@ -1,13 +1,15 @@
-"""`tocsin demo`: a year of flights, replayed against a dozen filters, a sequence and a view."""
+"""`tocsin demo`: a year of flights, replayed against named subscriptions and a million travellers' alerts."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Iterator
-from typing import Annotated
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import typer
 from rich.console import Console, Group
 from rich.live import Live
@@ -16,21 +18,30 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.cli.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, TABLE, VIEWS, flights, flights_table
+from tocsin.cli.alerts import ALERTS, MILLION, travellers_alerts
+from tocsin.cli.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, TABLE, VIEWS, flights_table
 from tocsin.cli.terminal import notification_text, shortened
 from tocsin.engine import Engine, EventClock
+from tocsin.engine.notifications import Notifications
 from tocsin.language.printer import value_text
 from tocsin.model import Event, Notification, Value
 from tocsin.model.errors import SparkError, TocsinError
 
-_QUERIES = SUBSCRIPTIONS | SEQUENCES | VIEWS
-_NEWEST = 8
-_BAR = 16
-_FRAMES = 8  # a second
+STREAM: Final = "flights"
+QUERIES: Final = SUBSCRIPTIONS | SEQUENCES | VIEWS
+_BATCH: Final = 4_000
+_NEWEST: Final = 8
+_BAR: Final = 16
+_FRAMES: Final = 8  # a second
+_OWN_DATA: Final = (
+    """  echo '{"symbol": "IBM", "price": 101.5}' | tocsin match -s "symbol = 'IBM' and price > 100\"""",
+    '  tocsin match events.parquet -s "price > 100" -o notifications.jsonl     (or .csv, .jsonl; or -f FILE)',
+    '  tocsin match events.jsonl --template "symbol = :s and price > :p" --parameters alerts.csv',
+)
 
 
 class _Replay:
-    """The progress of the replay, as a live display."""
+    """The progress of the replay, as a live display, and the matches of filters so far."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -38,21 +49,33 @@ class _Replay:
         self.seen = 0
         self.day = ""
         self.counts: Counter[str] = Counter()
-        self.newest: deque[Notification] = deque(maxlen=_NEWEST)
+        self.newest: list[Notification] = []
+        self._matches: list[pa.Table] = []
 
     @property
     def rate(self) -> float:
         return self.seen / max(time.perf_counter() - self.begun, 1e-9)
 
-    def watch(self, events: Iterator[Event]) -> Iterator[Event]:
-        for event in events:
-            self.seen += 1
-            self.day = str(event.attributes["time"])[:10]
-            yield event
+    @property
+    def matches(self) -> pa.Table:
+        """Return `row` and `subscription` of each match of a filter."""
+        return pa.concat_tables(self._matches)
 
-    def take(self, note: Notification) -> None:
-        self.counts[note.subscription] += 1
-        self.newest.append(note)
+    def take(self, part: pa.Table, notifications: Notifications) -> None:
+        """Count a part of the flights and its notifications."""
+        found = notifications.to_arrow()
+        names = found.column("subscription")
+        for one in pc.value_counts(names.filter(pc.is_in(names, pa.array(QUERIES)))).to_pylist():
+            self.counts[one["values"]] += one["counts"]
+        for kind in ALERTS:
+            self.counts[kind.name] += pc.sum(pc.starts_with(names, f"{kind.name} ")).as_py() or 0
+        filters = pc.and_(pc.is_null(found.column("witness")), pc.is_null(found.column("answer")))
+        pairs = found.filter(filters).select(["row", "subscription"])
+        rows = pc.add(pairs.column("row"), self.seen)
+        self._matches.append(pairs.set_column(0, "row", rows))
+        self.newest = [*self.newest, *notifications[-_NEWEST:]][-_NEWEST:]
+        self.seen += part.num_rows
+        self.day = str(part.column("time")[-1].as_py())[:10]
 
     def __rich__(self) -> Group:
         head = Table.grid(padding=(0, 2))
@@ -71,56 +94,71 @@ def demo(
     flights_to_replay: Annotated[
         int, typer.Option("--flights", min=1, help="The number of flights to replay.")
     ] = COUNT,
+    alerts: Annotated[
+        int, typer.Option(min=0, help="The number of travellers' alerts to generate.")
+    ] = MILLION,
     spark: Annotated[
         bool, typer.Option("--spark/--no-spark", help="Match the same flights on Spark, too, and compare.")
     ] = True,
 ) -> None:
-    """Replay a year of flights out of New York against a dozen filters, a sequence of two flights and a view.
+    """Replay a year of flights out of New York against a million generated alerts and 14 named subscriptions.
 
-    A live display shows the rate, the newest notifications and the count per subscription. Then the same flights
-    are matched against the same filters on Spark, and the notifications are compared.
+    The named ones are a dozen filters, a sequence of two flights and a view. A live display shows the rate, the newest
+    notifications and the count per subscription. Then the same flights are matched against the same filters on Spark, and
+    the notifications are compared.
     """
     console = Console(highlight=False)
+    flights = flights_table()
+    replayed = flights.slice(0, flights_to_replay)
     engine = Engine(clock=EventClock())
-    engine.table("flights", key=TABLE)
-    for name, text in _QUERIES.items():
-        engine.subscribe(text, id=name)
-    total = min(flights_to_replay, COUNT)
-    replay = _Replay(total)
-    incoming = replay.watch(event for event, _ in zip(flights(), range(total), strict=False))
+    engine.table(STREAM, key=TABLE)
+    subscribed = _subscribe(console, engine, flights, alerts)
+    replay = _Replay(replayed.num_rows)
     with Live(replay, console=console, refresh_per_second=_FRAMES, transient=True) as live:
         live.auto_refresh = console.is_terminal
-        notified = set()
-        for note in engine.publish_stream(incoming, batch_size=256):
-            replay.take(note)
-            if note.witness is None and not note.view:
-                notified.add((note.subscription, note.event_ids[0]))
+        for begin in range(0, replayed.num_rows, _BATCH):
+            part = replayed.slice(begin, _BATCH)
+            replay.take(part, engine.publish_many(part, stream=STREAM, time="time"))
+    rate = replay.rate
     console.print(counts_table(replay.counts))
     console.print(
-        f"[bold]{replay.seen:,}[/] flights of 2013 against [bold]{len(engine)}[/] subscriptions: "
-        f"[bold green]{replay.counts.total():,}[/] notifications at {replay.rate:,.0f} events/s."
-    )
-    if spark:
-        replay_on_spark(console, total, notified)
-    console.print(
-        'Try your own subscription:  echo \'{"symbol": "IBM", "price": 101.5}\' | tocsin match -s "symbol = \'IBM\' and price > 100"',
-        style="dim",
-        markup=False,
+        f"[bold]{replay.seen:,}[/] flights of 2013 against [bold]{len(engine):,}[/] subscriptions, which were loaded in "
+        f"{subscribed:.1f} s: [bold green]{replay.counts.total():,}[/] notifications at [bold]{rate:,.0f}[/] events/s.",
         soft_wrap=True,
     )
+    del engine
+    if spark:
+        _replay_on_spark(console, flights, replayed, alerts, replay.matches)
+    console.print("Now with your own data:", style="bold")
+    for line in _OWN_DATA:
+        console.print(line, style="dim", markup=False, soft_wrap=True)
+
+
+def _subscribe(console: Console, engine: Engine, flights: pa.Table, alerts: int) -> float:
+    """Subscribe the named queries and the alerts; return the seconds that it took."""
+    begun = time.perf_counter()
+    for name, text in QUERIES.items():
+        engine.subscribe(text, id=name)
+    with console.status("Subscribing") as status:
+        for kind, rows in travellers_alerts(flights, alerts):
+            status.update(f"Subscribing {rows.num_rows:,} alerts: {kind.text}")
+            engine.subscribe_many(kind.text, rows, id=kind.id)
+    return time.perf_counter() - begun
 
 
 def counts_table(counts: Counter[str]) -> Table:
-    """Return the notifications per subscription, as bars."""
+    """Return the notifications per named subscription and per kind of alert, as bars."""
     table = Table(box=None, pad_edge=False, expand=True)
-    table.add_column("subscription", style="green", width=max(map(len, _QUERIES)))
-    table.add_column("fired", justify="right", width=6)
+    table.add_column("subscription", style="green", width=max(map(len, QUERIES)))
+    table.add_column("fired", justify="right", width=7)
     table.add_column("", width=_BAR)
     table.add_column("query", style="dim", no_wrap=True, overflow="ellipsis", ratio=1)
-    most = max(counts.values(), default=1)
-    for name, text in _QUERIES.items():
-        bar = "▇" * max(1 if counts[name] else 0, round(_BAR * counts[name] / most))
-        table.add_row(name, f"{counts[name]:,}", Text(bar, style="cyan"), text)
+    shown = QUERIES | {kind.name: kind.text for kind in ALERTS}
+    for names in (QUERIES, [kind.name for kind in ALERTS]):
+        most = max((counts[name] for name in names), default=0) or 1
+        for name in names:
+            bar = "▇" * max(1 if counts[name] else 0, round(_BAR * counts[name] / most))
+            table.add_row(name, f"{counts[name]:,}", Text(bar, style="cyan"), shown[name])
     return table
 
 
@@ -143,8 +181,10 @@ def _interesting(event: Event) -> dict[str, Value | None]:
     return {name: event.attributes.get(name) for name in names}
 
 
-def replay_on_spark(console: Console, count: int, expected: set[tuple[str, str]]) -> None:
-    """Match the first `count` flights on Spark, and compare the notifications with the engine's."""
+def _replay_on_spark(
+    console: Console, flights: pa.Table, replayed: pa.Table, alerts: int, expected: pa.Table
+) -> None:
+    """Match the same flights with the same filters on Spark, and compare the matches with the engine's."""
     try:
         from tocsin.spark.session import local_session  # noqa: PLC0415 - part of an extra
 
@@ -153,23 +193,53 @@ def replay_on_spark(console: Console, count: int, expected: set[tuple[str, str]]
     except SparkError as fault:
         console.print(f"The part on Spark is left out: {fault}", style="dim", markup=False)
         return
-    from tocsin.spark import match  # noqa: PLC0415
-
     try:
-        with console.status("The same flights and subscriptions on Spark"):
-            table = flights_table().slice(0, count)
-            names = pa.array([f"flight-{number}" for number in range(1, count + 1)])
-            events = spark.createDataFrame(table.append_column("event_id", names))
-            begun = time.perf_counter()
-            notes = match(events, SUBSCRIPTIONS, time="time", stream="flights").collect()
-            seconds = time.perf_counter() - begun
+        with TemporaryDirectory(prefix="tocsin-demo-") as folder:
+            found, seconds, building = _match_on_spark(
+                console, spark, flights, replayed, alerts, Path(folder)
+            )
     finally:
         spark.stop()
-    found = {(note["subscription"], note["event_id"]) for note in notes}
-    if found != expected or len(found) != len(notes):
-        missing, extra = len(expected - found), len(notes) - len(expected & found)
-        raise TocsinError(f"Spark's notifications differ: {missing:,} are missing, {extra:,} are too many")
+    _compare(found, expected)
     console.print(
-        f"On Spark, the same [bold]{count:,}[/] flights at {count / seconds:,.0f} events/s: both gave "
-        f"[bold green]the same {len(found):,}[/] notifications."
+        f"On Spark, the same [bold]{replayed.num_rows:,}[/] flights at "
+        f"[bold]{replayed.num_rows / seconds:,.0f}[/] events/s, with an index that was built in {building:.1f} s: both gave "
+        f"[bold green]the same {found.num_rows:,}[/] notifications.",
+        soft_wrap=True,
     )
+
+
+def _match_on_spark(
+    console: Console, spark: Any, flights: pa.Table, replayed: pa.Table, alerts: int, folder: Path
+) -> tuple[pa.Table, float, float]:
+    """Return the matches on Spark, the seconds that matching took, and those of building the index."""
+    from tocsin.index import SubscriptionIndex  # noqa: PLC0415 - not needed before
+    from tocsin.spark import match  # noqa: PLC0415
+
+    begun = time.perf_counter()
+    with console.status("Building the index of the same subscriptions"):
+        index = SubscriptionIndex(folder)
+        for name, text in SUBSCRIPTIONS.items():
+            index.subscribe(text, id=name)
+        for kind, rows in travellers_alerts(flights, alerts):
+            index.subscribe_many(kind.text, rows, id=kind.id)
+        index.publish()
+    built = time.perf_counter()
+    with console.status("The same flights and subscriptions on Spark"):
+        names = pa.array(range(replayed.num_rows)).cast(pa.string())
+        events = spark.createDataFrame(replayed.append_column("event_id", names))
+        begun_matching = time.perf_counter()
+        found = match(events, index, time="time", stream=STREAM).select("event_id", "subscription").toArrow()
+        seconds = time.perf_counter() - begun_matching
+    rows = found.column("event_id").cast(pa.int64())
+    return found.set_column(0, "row", rows), seconds, built - begun
+
+
+def _compare(found: pa.Table, expected: pa.Table) -> None:
+    """Raise `TocsinError` unless both have the same matches."""
+    by = [("row", "ascending"), ("subscription", "ascending")]
+    one, other = (table.combine_chunks().sort_by(by) for table in (found, expected))
+    if not one.equals(other.cast(one.schema)):
+        pairs, wanted = (set(zip(*table.to_pydict().values(), strict=True)) for table in (one, other))
+        missing, extra = len(wanted - pairs), one.num_rows - len(wanted & pairs)
+        raise TocsinError(f"Spark's notifications differ: {missing:,} are missing, {extra:,} are too many")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from zipfile import ZipFile
@@ -11,7 +9,6 @@ from zipfile import ZipFile
 import pyarrow as pa
 import pyarrow.csv
 
-from tocsin.model import Event, read_event
 from tocsin.model.errors import TocsinError
 
 COUNT = 336_776
@@ -52,22 +49,8 @@ VIEWS = {
 """A view of that table."""
 
 
-def flights() -> Iterator[Event]:
-    """Return every flight in order of its scheduled hour; raise `TocsinError` if the data is not installed."""
-    number = 0
-    for batch in flights_table().to_batches(max_chunksize=10_000):
-        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names if name != "time"}
-        times = batch.column("time").cast(pa.int64()).to_pylist()
-        names = list(columns)
-        for seconds, values in zip(times, zip(*columns.values(), strict=True), strict=True):
-            number += 1
-            time = datetime.fromtimestamp(seconds, UTC)
-            data = {"time": time, **dict(zip(names, values, strict=True))}
-            yield read_event(data, stream="flights", time=time, id=f"flight-{number}")
-
-
 def flights_table() -> pa.Table:
-    """Return the flights as an Arrow table in the same order; NA is null."""
+    """Return every flight in the order of its scheduled hour; NA is null. Raise `TocsinError` if the data is not installed."""
     with ZipFile(_file()) as archive, archive.open("flights.csv") as file:
         options = pa.csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
         table = pa.csv.read_csv(file, convert_options=options)
