@@ -18,6 +18,7 @@ from tocsin.cli.terminal import complain, show_log
 from tocsin.model.errors import TocsinError
 
 BENCHMARKS: Final = {
+    "engine": "benchmarks.engine",
     "language": "benchmarks.language",
     "lesubscribe": "benchmarks.lesubscribe",
     "opindex": "benchmarks.opindex",

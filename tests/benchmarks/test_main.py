@@ -50,7 +50,7 @@ def test_without_a_name_all_benchmarks_are_listed() -> None:
 def test_an_unknown_benchmark_is_refused_with_the_known_ones() -> None:
     done = benchmark("opindx")
     assert done.exit_code == 2
-    assert "there is no benchmark `opindx`; there are: language, lesubscribe" in done.output
+    assert "there is no benchmark `opindx`; there are: engine, language, lesubscribe" in done.output
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

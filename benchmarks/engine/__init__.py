@@ -1,0 +1,1 @@
+"""The engine and the command line, as their users meet them."""
