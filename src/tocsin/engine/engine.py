@@ -64,6 +64,7 @@ from tocsin.subscriptions.sources import SubscriptionSet, compile_set
 from tocsin.views.runtime import ViewRuntime
 
 _BATCH: Final = 1000
+_ROWS: Final = 8192  # of a table, which are matched by the column at a time
 _QUICK: Final = 0.002  # seconds that `apublish` may keep the event loop
 _GIVEN: Final = ("stream", "time", "start", "id", "valid_until")
 _NOTHING: Final = (None,) * len(_GIVEN)
@@ -686,7 +687,7 @@ class Engine:
         table = as_columns(events, stream) if top is None and stream not in views.tables else None
         # Rows without times would all be simultaneous to a sequence: they get theirs one by one.
         if table is not None and (fields.time is not None or not sequences.reads(stream)):
-            yield from self._table_batches(table, fields, report, size)
+            yield from self._table_batches(table, fields, report, batch_size or _ROWS)
             return
         batch: list[Event] = []
         failure: Exception | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from threading import RLock
@@ -16,6 +16,7 @@ from tocsin.language import parse_condition, to_cnf, to_dnf
 from tocsin.language.semantics import truth
 from tocsin.matching._kernels.gathering import DIGITS, NEEDS_RESIDUAL, gather_ids
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray, Matches
+from tocsin.matching.column_scan import ROWS_A_COLUMN, satisfying
 from tocsin.matching.conjunction_store import state as conjunction_store
 from tocsin.matching.conjunction_store._kernels.numbers import take_from
 from tocsin.matching.conjunction_store.state import ConjunctionStore, Expressions, StoreCounter
@@ -267,9 +268,13 @@ class IndexedMatcher(ABC):
         numbers = found[open_] - NEEDS_RESIDUAL
         places = np.searchsorted(offsets, open_, side="right") - 1
         residual = self._residual_clauses(np.unique(numbers).tolist())
+        pending: Sequence[int] = range(len(numbers))
+        if events.has_columns:
+            pending = _verify_columns(events, residual, places, numbers)
         known: dict[tuple[int, int], bool] = {}  # the same predicate is the same object
-        for i, (event, number) in enumerate(zip(places.tolist(), numbers.tolist(), strict=True)):
-            for clause in residual[number]:
+        for i in pending:
+            event = int(places[i])
+            for clause in residual[int(numbers[i])]:
                 for predicate in clause:
                     answer = known.get((event, id(predicate)))
                     if answer is None:
@@ -361,6 +366,24 @@ class IndexedMatcher(ABC):
                     self._statistics = Statistics.from_document(document)
                 except SavedStatisticsError as fault:
                     raise SavedMatcherError(f"its statistics: {fault}") from None
+
+
+def _verify_columns(
+    events: EventBatch, residual: Mapping[int, Clauses], places: IdArray, numbers: Keys
+) -> Sequence[int]:
+    """Evaluate by the column the expressions that many events may satisfy; return what is left to be evaluated."""
+    order = np.argsort(numbers, kind="stable")
+    bounds = [0, *(np.flatnonzero(np.diff(numbers[order])) + 1).tolist(), len(order)]
+    pending: list[int] = []
+    for begin, end in pairwise(bounds):
+        asked = order[begin:end]
+        if len(asked) * ROWS_A_COLUMN < len(events):
+            pending += asked.tolist()
+        else:
+            rows = places[asked]
+            left = satisfying(residual[int(numbers[asked[0]])], rows, events)
+            numbers[asked[~np.isin(rows, left, assume_unique=True)]] = -1
+    return pending
 
 
 def longer(found: Keys, used: int, least: int = 0) -> Keys:

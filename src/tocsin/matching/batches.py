@@ -14,7 +14,7 @@ from tocsin.language.normal.forms import MAX_CONJUNCTIONS
 from tocsin.language.template import Column, TemplateRows
 from tocsin.language.template.binding import bind_predicate
 from tocsin.language.template.template import bindings_at
-from tocsin.model.conditions import Conjunction
+from tocsin.model.conditions import Conjunction, Predicate
 from tocsin.model.event import Event
 from tocsin.model.values import Value
 
@@ -166,6 +166,15 @@ class EventBatch:
     def attributes(self, place: int) -> Mapping[str, Value]:
         """Return the attributes of one event."""
         return self.rows[place]
+
+    @property
+    def has_columns(self) -> bool:
+        """Tell whether predicates can be evaluated for all rows at once."""
+        return False
+
+    def holds(self, predicate: Predicate) -> NDArray[np.bool_] | None:  # noqa: ARG002 - of batches with columns
+        """Return which rows satisfy a predicate, or None if each has to be read to know it."""
+        return None
 
     def is_refused(self, place: int) -> bool:
         """Tell whether a row is not an event: it satisfies nothing, not even `true`."""

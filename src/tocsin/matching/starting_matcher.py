@@ -21,6 +21,7 @@ from tocsin.matching import (
     Oracle,
     create_matcher,
 )
+from tocsin.matching.column_scan import scan
 from tocsin.matching.statistics import Statistics
 from tocsin.model.event import Event
 from tocsin.model.values import Value
@@ -32,6 +33,7 @@ MAX_STORED: Final = 1_000  # conjunctions that brute force may hold
 MAX_TRIED: Final = (
     300_000  # conjunctions that it may try, over all events, before an index is worth its loading
 )
+SCANNED_AT_ONCE: Final = 64  # rows of a batch with columns that are tried as quickly as one event
 _TOO_MANY: Final = 5_000  # conjunctions for which no event waits on brute force while the index is compiled
 
 
@@ -91,7 +93,9 @@ class StartingMatcher:
 
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
-        self._count(len(events))
+        self._count(len(events) // SCANNED_AT_ONCE if events.has_columns else len(events))
+        if self._oracle is not None and events.has_columns:
+            return scan(self._oracle, events)
         return self.current.match(events)
 
     def match_one(self, attributes: Mapping[str, Value]) -> IdArray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +22,9 @@ from tocsin.matching.encoding.columns import (
     pairs,
 )
 from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.truth import ColumnTruth
 from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.model.conditions import Predicate
 from tocsin.model.errors import EventError
 from tocsin.model.event import STREAM, Event, flatten
 from tocsin.model.values import Value
@@ -56,6 +59,7 @@ class ArrowEvents(EventBatch):
         self.table = table
         self._block: tuple[int, list[Mapping[str, Value]]] = (-1, [])
         self._asked = 0  # the row that was read last
+        self._truth: ColumnTruth | None = None
 
     @classmethod
     def by_column(cls, table: Any, *, stream: str | None = None) -> ArrowEvents | None:
@@ -94,6 +98,29 @@ class ArrowEvents(EventBatch):
             found.append(self._encode(piece, vocabulary, None if kept is None else kept[done:end]))
             done = end
         return _joined(found)
+
+    def leaves_at(self, path: str) -> Sequence[Any]:
+        """Return the array with the values at a path; none if no row can have one."""
+        if path == STREAM:
+            return [] if self.stream is None else [pa.repeat(self.stream, len(self))]
+        if path not in self.paths or not len(self):
+            return []
+        if path in self.table.schema.names:
+            return [self.table.column(path).combine_chunks()]
+        number = self.paths.index(path)
+        found = [next(islice(leaves(piece), number, None)) for piece in self.table.to_batches()]
+        return [pa.chunked_array(found).combine_chunks()]
+
+    @property
+    def has_columns(self) -> bool:
+        """Tell that predicates can be evaluated for all rows at once."""
+        return True
+
+    def holds(self, predicate: Predicate) -> Bools | None:
+        """Return which rows satisfy a predicate, or None if each has to be read to know it."""
+        if self._truth is None:
+            self._truth = ColumnTruth(self)
+        return self._truth.holds(predicate)
 
     def row(self, position: int) -> Mapping[str, Value]:
         """Return the attributes of one event, without its stream."""
