@@ -40,6 +40,7 @@ from tocsin.structures.chunked_lists import LARGEST, ListRow
 _MEMORY: Final = 50_000  # events after which a count weighs half
 _ONE_EVENT: Final = 0.5 ** (1 / _MEMORY)
 _MAINTAINED: Final = 64  # events that are matched one by one between two rounds of maintenance
+_FEW: Final = 64  # predicates
 _SAMPLE: Final = 4096  # conjunctions by which the correlation of tables is estimated
 
 
@@ -75,6 +76,10 @@ class ClusteredMatcher(IndexedMatcher):
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
         with self._lock:
             slots = self._register(batch)
+            if len(batch.ids) == 1:  # most often there is room: the kernel tells, for less than making sure
+                self._widest = max(self._widest, len(slots))
+                if self._place(batch, slots, 0, 1) == 1:
+                    return
             sizes = np.diff(batch.offsets)
             self._widest = max(self._widest, int(sizes.max(initial=0)))
             for begin in range(0, len(batch.ids), SLICE):
@@ -102,13 +107,14 @@ class ClusteredMatcher(IndexedMatcher):
         slots = np.empty(len(batch.tags), dtype=np.int64)
         ops = batch.tags >> FIELD_BITS
         indexed = int(np.count_nonzero((ops >= Op.NE) & (ops <= Op.GE)))
-        done = 0
+        # A few predicates have room most often: the kernel tells, for less than making sure.
+        done = self._find_slots(batch, 0, slots) if len(slots) <= _FEW else 0
         while done < len(slots):
             left = len(slots) - done
             held = hash_index.top_entry(self._state.predicates.entries)
             self._state = arrays.with_room(self._state, 0, min(left, 1024 + held // 4), 1)
             self._state = arrays.with_runs(self._state, min(left, indexed, 1024 + held // 4))
-            done = register_predicates(self._state, batch, done, self.evaluates_wide_runs, slots)
+            done = self._find_slots(batch, done, slots)
         new = slots < 0
         if new.any():
             self.vocabulary.retain(batch.tags[new], batch.lows[new])
@@ -123,6 +129,11 @@ class ClusteredMatcher(IndexedMatcher):
                     self._state = arrays.with_runs(self._state, len(fields) - done)
                     done = post(self._state.fields.posted, self._state.postings, slot, fields, keys, done)
         return slots
+
+    def _find_slots(self, batch: EncodedConjunctions, begin: int, slots: Keys) -> int:
+        return register_predicates(
+            self._addressed.address(self._state), batch, begin, self.evaluates_wide_runs, slots
+        )
 
     def use_statistics(self, statistics: Statistics, *, weight: float | None = None) -> None:
         """Count events with these statistics as if they had just been matched: `weight` of them, if it is given.
@@ -161,7 +172,7 @@ class ClusteredMatcher(IndexedMatcher):
         return sample
 
     def _place(self, batch: EncodedConjunctions, slots: Keys, begin: int, end: int) -> int:
-        return place(self._state, batch.ids[:end], batch.offsets, slots, begin)
+        return place(self._addressed.address(self._state), batch.ids[:end], batch.offsets, slots, begin)
 
     def _detach(self, numbers: Keys, begin: int, gone: Keys) -> tuple[int, int]:
         return take_out(self._state, numbers, begin, gone)

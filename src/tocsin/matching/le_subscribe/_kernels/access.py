@@ -10,19 +10,21 @@ from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, Op
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.predicates import release_slot, selectivity
 from tocsin.matching.le_subscribe._kernels.probability import expected, key_slot
-from tocsin.matching.le_subscribe.state import ClusterTotal, ConjunctionColumn, State
+from tocsin.matching.le_subscribe.state import ClusterStateAddress, ClusterTotal, ConjunctionColumn, State
 from tocsin.structures import chunked_lists, hash_index, marks
+from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.chunked_lists import Chunk, ListRow
 from tocsin.structures.jit import helper, kernel
 
 
 @kernel
-def place(state: State, ids: Int64s, offsets: Int64s, slots: Int64s, start: int) -> int:
+def place(address: ClusterStateAddress, ids: Int64s, offsets: Int64s, slots: Int64s, start: int) -> int:
     """Enter conjunctions from `start` on under the best access predicate there is.
 
     Returns how many were done: fewer than all if there was no room.
     """
+    state: State = load(address)
     for i in range(start, ids.shape[0]):
         size = offsets[i + 1] - offsets[i]
         if not fits(state, size):

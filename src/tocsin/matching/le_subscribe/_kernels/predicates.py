@@ -10,8 +10,18 @@ from tocsin.matching._kernels.predicates import is_in_order
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.le_subscribe.state import EVALUATE, FALSE, RESIDUAL, TRUE, ClusterTotal, Postings, State
+from tocsin.matching.le_subscribe.state import (
+    EVALUATE,
+    FALSE,
+    RESIDUAL,
+    TRUE,
+    ClusterStateAddress,
+    ClusterTotal,
+    Postings,
+    State,
+)
 from tocsin.structures import free_lists, hash_index, marks, sorted_runs
+from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Float64s, Int32s, Int64s
 from tocsin.structures.jit import helper, kernel
 
@@ -24,12 +34,17 @@ PRIOR: Final = 64.0  # the weight, in events, of the assumed selectivity
 
 @kernel
 def register_predicates(
-    state: State, batch: EncodedConjunctions, start: int, evaluates_wide: bool, slots: Int64s
+    address: ClusterStateAddress,
+    batch: EncodedConjunctions,
+    start: int,
+    evaluates_wide: bool,
+    slots: Int64s,
 ) -> int:
     """Find or make the slot of each predicate from `start` on, and count its use.
 
     Returns how many were done: fewer than all if there was no room. A new slot is written as -1 - slot.
     """
+    state: State = load(address)
     index = state.predicates.entries
     marks.clear(state.predicates.marks)
     for i in range(start, batch.tags.shape[0]):
