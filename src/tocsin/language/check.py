@@ -13,6 +13,7 @@ from tocsin.language.json_form import from_json
 from tocsin.language.normal import Cnf, Dnf, dnf_unless_cnf_is_smaller
 from tocsin.language.parsing.parser import canonical, read
 from tocsin.language.printer import condition_text
+from tocsin.language.text_shapes import remember_shape, shaped_text
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate, leaves
 from tocsin.model.errors import NormalFormError, SubscriptionError
 from tocsin.model.queries import Filter, Query, Sequence, View, conditions_of
@@ -41,8 +42,15 @@ def check(text: str, *, template: bool = False) -> Checked:
     >>> check("a = 1 and a = 2").warnings
     ('it can never match: no value of a satisfies `a = 1 and a = 2`',)
     """
+    shaped = None if template else shaped_text(text)
+    if shaped is not None:
+        conjunction = shaped.shape.conjunction(shaped.constants)
+        return Checked(shaped.shape.bind(conjunction), (), Dnf((conjunction,)))
     query, cursor = read(text, template=template)
-    return check_query(query, tuple(cursor.warnings))
+    checked = check_query(query, tuple(cursor.warnings))
+    if not template and not checked.warnings:
+        remember_shape(text, query)
+    return checked
 
 
 def read_query(source: QuerySource) -> Checked:
