@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from enum import StrEnum
-from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 from rich.console import Console
@@ -17,7 +16,7 @@ from rich.text import Text
 from tocsin.cli import options, terminal
 from tocsin.cli.subscription_loading import load_entries, load_template, load_texts
 from tocsin.engine import Engine
-from tocsin.engine.notifications import first_answer
+from tocsin.engine.notifications import Notifications, first_answer
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
 from tocsin.matching import registered_matchers
 from tocsin.matching.ranking import check_event_weights
@@ -107,15 +106,13 @@ def match(
         bar = stack.enter_context(terminal.progress("events", quiet=quiet))
         # A pipe delivers events one by one, and each is matched before the next one is read.
         batch = 1 if source.path is None else _BATCH
-        incoming = terminal.watched(source, bar, "matching", source)
-        notifications = chain(
-            _first_answers(engine) if load_tables is not None else (),
-            engine.publish_stream(incoming, on_error=log, batch_size=batch, top=top, weights=weights),
-            terminal.flushed(engine),
-        )
-        count = 0
-        for count, notification in enumerate(notifications, 1):  # noqa: B007 - counted
-            writer.write(notification)
+        incoming = terminal.watched(source.blocks(), bar, "matching", source)
+        count = _write(writer, _first_answers(engine) if load_tables is not None else ())
+        for notifications in engine.publish_batches(
+            incoming, on_error=log, batch_size=batch, top=top, weights=weights
+        ):
+            count += _write(writer, notifications)
+        count += _write(writer, engine.flush())
         if save_tables is not None:
             engine.save_tables(save_tables)
     stats = engine.stats()
@@ -132,6 +129,21 @@ def match(
             terminal.note(f"{terminal.counted(source.reader.dropped.total(), 'array')} left out ({names})")
     if log.count:
         raise typer.Exit(1)
+
+
+def _write(writer: _Writer, notifications: Iterable[Notification]) -> int:
+    """Write notifications, those of a batch all at once, and return how many there were."""
+    if isinstance(notifications, Notifications):
+        if isinstance(writer, JsonNotifications):
+            writer.write_lines(notifications.json_lines())
+            return len(notifications)
+        if isinstance(writer, ParquetNotifications):
+            writer.write_table(notifications.with_events())
+            return len(notifications)
+    count = 0
+    for count, notification in enumerate(notifications, 1):  # noqa: B007 - counted
+        writer.write(notification)
+    return count
 
 
 def _first_answers(engine: Engine) -> Iterator[Notification]:
@@ -177,9 +189,7 @@ def _load(
         raise TocsinError("no subscription could be read")
 
 
-def _writer(
-    output: Path | None, format: OutputFormat | None, *, live: bool
-) -> JsonNotifications | ParquetNotifications | _NotificationTable:
+def _writer(output: Path | None, format: OutputFormat | None, *, live: bool) -> _Writer:
     """Return the writer of notifications for a file or standard output, in a format that may follow from them."""
     if format is None:
         if output is not None and output.suffix in (".parquet", ".pq"):
@@ -220,3 +230,6 @@ class _NotificationTable(AbstractContextManager["_NotificationTable"]):
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
+
+
+_Writer: TypeAlias = JsonNotifications | ParquetNotifications | _NotificationTable

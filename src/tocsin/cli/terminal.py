@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tocsin.engine import Engine
+from tocsin.formats.event_blocks import EventBlock
 from tocsin.language.printer import value_text
 from tocsin.model import Notification
 from tocsin.model.subscription import Answer, AnswerItem
@@ -140,13 +141,14 @@ def progress(what: str, *, quiet: bool = False) -> Iterator[rich.progress.Progre
 def watched(
     items: Iterable[Item], bar: rich.progress.Progress, description: str, source: Sized
 ) -> Iterator[Item]:
-    """Return `items`, and show the reading position of `source` while they are taken."""
+    """Return `items`, and show the reading position of `source` while they are taken; a block counts its events."""
     task = bar.add_task(description, total=None, count=0)
-    count = 0
+    count = shown = 0
     for item in items:
         yield item
-        count += 1
-        if count % _STEP == 0:
+        count += len(item) if isinstance(item, EventBlock) else 1
+        if count - shown >= _STEP:
+            shown = count
             bar.update(task, total=source.size, completed=source.position, count=count)
     bar.update(task, total=source.size, completed=source.position, count=count)
 

@@ -22,9 +22,11 @@ from tocsin.engine.dry_run import dry_run_filter, dry_run_sequence, dry_run_view
 from tocsin.engine.event_sources import (
     EventSource,
     as_columns,
+    block_rows,
     check_no_faults,
     is_at_hand,
     publishable_parts,
+    read_blocks,
     read_events,
     require_columns,
     row_fault,
@@ -41,6 +43,7 @@ from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.engine.top_k import TopK
 from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.cloud_events import SPEC_VERSION, read_cloud_event
+from tocsin.formats.event_blocks import EventBlock
 from tocsin.language import Template
 from tocsin.language.check import QuerySource, read_query
 from tocsin.language.explanation import EventExplanation
@@ -439,6 +442,25 @@ class Engine:
         Nothing is published until somebody iterates, and no more than one batch is held. An iterator is published event
         by event unless `batch_size` says otherwise, a list or table in batches.
         """
+        options: dict[str, Any] = {"time": time, "start": start, "top": top, "weights": weights}
+        for notifications in self.publish_batches(
+            events, stream=stream, on_error=on_error, batch_size=batch_size, **options
+        ):
+            yield from notifications
+
+    def publish_batches(
+        self,
+        events: EventSource,
+        *,
+        stream: str | None = None,
+        time: str | None = None,
+        start: str | None = None,
+        on_error: Report | None = None,
+        batch_size: int | None = None,
+        top: int | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> Iterator[Notifications]:
+        """Publish events as `publish_stream` does, and yield the notifications of each batch, as columns."""
         fields, top_k = EventFields(time=time, start=start), TopK.of(top, weights)
         size = batch_size or (None if is_at_hand(events) else 1)
         batches = self._batches(
@@ -446,7 +468,7 @@ class Engine:
         )
         for _, notifications, late in batches:
             try:
-                yield from notifications
+                yield notifications
             finally:  # a report that fails costs no notification
                 report_late(late, self._on_late)
 
@@ -692,7 +714,13 @@ class Engine:
         batch: list[Event] = []
         failure: Exception | None = None
         try:
-            for one in read_events(events, self._reader, stream, fields):
+            for one in self._read_many(events, stream, fields, by_column=top is None):
+                if isinstance(one, TimedRows):
+                    if batch:
+                        full, batch = batch, []
+                        yield self._publish(full, report, top)
+                    yield self._publish_rows(one)
+                    continue
                 read = one if isinstance(one, Fault) else self._check_row(one)
                 if isinstance(read, Fault):
                     report(read)
@@ -706,6 +734,30 @@ class Engine:
         yield self._publish(batch, report, top)
         if failure is not None:
             raise failure
+
+    def _read_many(
+        self, events: EventSource, stream: str | None, fields: EventFields, *, by_column: bool
+    ) -> Iterator[Event | Fault | TimedRows]:
+        """Yield each event, or the fault of a record that is none, and the blocks of a file by the column if they can be."""
+        for one in read_blocks(events, self._reader, stream, fields):
+            if not isinstance(one, EventBlock):
+                yield one
+                continue
+            of = one.reader.stream
+            is_read = self._store.sequences.reads(of)
+            # The rows of a stream that is a table are processed one by one, as rows of it; without times, sequences would
+            # see all rows at once.
+            by_row = (
+                not by_column
+                or of in self._store.views.tables
+                or (is_read and one.reader.fields.time is None)
+            )
+            rows = None if by_row else block_rows(one, as_table=is_read)
+            if rows is None:
+                yield from one
+            else:
+                one.accept()
+                yield rows
 
     def _table_batches(
         self, table: ArrowEvents, fields: EventFields, report: Report, size: int
@@ -721,11 +773,14 @@ class Engine:
                 part = TimedRows(table, times, times, begin=begin)
             else:
                 part = timed.slice(begin, end)
-            with self._lock:
-                self._expire()
-                notifications = self._pipeline.process(part)
-                late = self._buffer.drain_late()
-            yield end - begin, notifications, late
+            yield self._publish_rows(part)
+
+    def _publish_rows(self, rows: TimedRows) -> _Published:
+        """Publish rows by the column; return what `_publish` returns."""
+        with self._lock:
+            self._expire()
+            notifications = self._pipeline.process(rows)
+            return len(rows), notifications, self._buffer.drain_late()
 
     def _publish(
         self, events: list[Event], report: Report | None = None, top: TopK | None = None

@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 
 from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.arrow_rows import arrow_rows, is_arrow
+from tocsin.formats.column_blocks import ROW_SPECIFIC, ColumnBlock
+from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.event_reader import missing_field
 from tocsin.formats.records import UnreadableRecord
 from tocsin.matching.encoding.arrow import ArrowEvents
-from tocsin.matching.timed_batch import ROW_SPECIFIC, TimedRows
+from tocsin.matching.encoding.blocks import BlockEvents
+from tocsin.matching.encoding.columns import distinct_texts, is_text
+from tocsin.matching.timed_batch import TimedRows
 from tocsin.model.errors import EventError, KindError
 from tocsin.model.event import Event, check_times
 from tocsin.model.ticks import StreamTicks
@@ -35,10 +39,21 @@ def read_events(
     events: EventSource, reader: EventReader, stream: str | None, fields: EventFields | None = None
 ) -> Iterator[Event | Fault]:
     """Yield each event, or the fault of a record that is none; `fields` name the attributes with its times."""
+    for one in read_blocks(events, reader, stream, fields):
+        if isinstance(one, EventBlock):
+            yield from one
+        else:
+            yield one
+
+
+def read_blocks(
+    events: EventSource, reader: EventReader, stream: str | None, fields: EventFields | None = None
+) -> Iterator[Event | Fault | EventBlock]:
+    """Yield each event, or the fault of a record that is none; the blocks of a file are yielded as they are."""
     for number, record in _records(events):
         if isinstance(record, Event):
             yield reader.check(record, number)
-        elif isinstance(record, Fault):
+        elif isinstance(record, (Fault, EventBlock)):
             yield record
         else:
             yield reader.event(record, None, number, stream, fields)
@@ -82,6 +97,53 @@ def timed_rows(table: ArrowEvents, time: str, start: str | None, ticks: StreamTi
     return TimedRows(table.with_faults(faults) if faults else table, starts, ends)
 
 
+def block_rows(block: EventBlock, *, as_table: bool) -> TimedRows | None:
+    """Return a file's block by the column with the times of its rows, or None if it has to be read by the row.
+
+    `as_table` if somebody reads its columns as those of a table. A block with a fault is read by the row, where the fault
+    is found at its line.
+    """
+    reader, fields, columns = block.reader, block.reader.fields, block.columns
+    events: ArrowEvents | None
+    if isinstance(columns, ColumnBlock):
+        events = BlockEvents(columns, reader.stream)
+        if as_table and not events.is_table:
+            return None
+    else:
+        events = as_columns(columns, reader.stream)
+    if events is None or events.faults:
+        return None
+    if fields.id is not None and not _is_full(events, fields.id, _is_id):
+        return None
+    if fields.time is None:
+        if fields.start is not None:
+            return None
+        ends = np.full(len(events), reader.now(reader.stream), dtype=np.int64)
+        return TimedRows(events, ends, ends, names=block.event_id)
+    if not all(_is_full(events, path, _is_time) for path in (fields.time, fields.start) if path is not None):
+        return None
+    try:
+        starts, ends, faults = table_times(events, fields.time, fields.start, reader.ticks)
+    except EventError:
+        return None
+    return None if faults else TimedRows(events, starts, ends, names=block.event_id)
+
+
+def _is_full(events: ArrowEvents, path: str, is_kind: Callable[[Any], bool]) -> bool:
+    """Tell whether all rows have a value of one kind at a path."""
+    found = events.leaves_at(path)
+    return len(found) == 1 and not found[0].null_count and is_kind(found[0].type)
+
+
+def _is_id(kind: Any) -> bool:
+    return is_text(kind) or bool(pa.types.is_integer(kind))
+
+
+def _is_time(kind: Any) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return _is_id(kind) or bool(pa.types.is_timestamp(kind))
+
+
 def check_no_faults(faults: Mapping[int, str]) -> None:
     """Raise `EventError` for the first faulty row of a table that is taken whole or not at all."""
     if faults:
@@ -114,9 +176,10 @@ def _ticks_of(
     table: ArrowEvents, name: str, what: str, ticks: StreamTicks, faults: dict[int, str]
 ) -> NDArray[np.int64]:
     """Return the ticks of each row from column `name`; rows without a usable time are added to `faults`."""
-    if name not in table.table.schema.names:
+    if name not in table.paths:
         raise EventError(f"the table has no column `{name}`, which should give the {what} of its rows")
-    column = table.table.column(name).combine_chunks()
+    found_leaves = table.leaves_at(name)
+    column = found_leaves[0] if found_leaves else pa.nulls(len(table))
     kind = column.type
     if pa.types.is_integer(kind) and not column.null_count and kind != pa.uint64():
         check_times(ticks, table.stream, **{what: 0})
@@ -126,8 +189,11 @@ def _ticks_of(
         factor, divisor = _TO_MICROSECONDS[kind.unit]
         if len(counted) and max(int(counted.max()), -int(counted.min())) <= _LONGEST // factor:
             return counted * factor // (divisor * ticks.length(table.stream))
+    if is_text(kind.value_type if pa.types.is_dictionary(kind) else kind) and not column.null_count:
+        return _ticks_of_texts(column, table.stream, what, ticks, faults)
     found = np.zeros(len(table), dtype=np.int64)
-    for position, (_, row) in enumerate(arrow_rows(table.table.select([name]).to_batches())):
+    alone = pa.RecordBatch.from_arrays([column], [name])
+    for position, (_, row) in enumerate(arrow_rows([alone])):
         raw = None if isinstance(row, UnreadableRecord) else row[name]
         try:
             if raw is None:
@@ -137,6 +203,24 @@ def _ticks_of(
         except (EventError, KindError) as fault:
             faults.setdefault(position, str(fault))
     return found
+
+
+def _ticks_of_texts(
+    column: Any, stream: str | None, what: str, ticks: StreamTicks, faults: dict[int, str]
+) -> NDArray[np.int64]:
+    """Return the ticks of each row from a column of texts; each distinct text is read once."""
+    words, positions, _ = distinct_texts(column)
+    moments = np.zeros(len(words), dtype=np.int64)
+    wrong: dict[int, str] = {}
+    for number, word in enumerate(words):
+        try:
+            check_times(ticks, stream, **{what: word})
+            moments[number] = ticks.read(word, stream)
+        except (EventError, KindError) as fault:
+            wrong[number] = str(fault)
+    for position in np.flatnonzero(np.isin(positions, list(wrong))).tolist():
+        faults.setdefault(position, wrong[int(positions[position])])
+    return moments[positions]
 
 
 def publishable_parts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, overload
 
 import msgspec
@@ -11,10 +11,17 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.formats.notifications import answer_record, witness_record
+from tocsin.formats.notifications import (
+    answer_record,
+    attributes_text,
+    encode_json,
+    event_record,
+    notification_line,
+    witness_record,
+)
 from tocsin.language.semantics import value_of
 from tocsin.matching import IdArray
-from tocsin.matching.timed_batch import TimedBatch
+from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event, Notification
 from tocsin.model.event import STREAM
 from tocsin.model.queries import SelectItem
@@ -43,6 +50,9 @@ class NotificationPart(Protocol):
 
     def notification(self, i: int) -> Notification:
         """Return the i-th notification."""
+
+    def lines(self) -> Callable[[int], bytes]:
+        """Return a function that gives the i-th notification as a line of JSON; what several share is encoded once."""
 
     def to_arrow(self) -> pa.Table:
         """Return the NOTIFICATION_COLUMNS."""
@@ -73,6 +83,37 @@ class FilterNotifications(Struct, frozen=True):
             generation=self.generation,
             score=None if scores is None else float(scores[i]),
         )
+
+    def read_events(self) -> None:
+        """Read all events at once, which is quicker than one by one."""
+        if isinstance(self.events, TimedRows):
+            self.events.read(np.unique(self.positions).tolist())
+
+    def lines(self) -> Callable[[int], bytes]:
+        """Return a function that gives the i-th notification as a line of JSON."""
+        self.read_events()
+        positions, ids, selects, scores = self.positions.tolist(), self.ids, self.selects, self.scores
+        events: dict[int, tuple[bytes, bytes]] = {}
+        texts: dict[str, bytes] = {}
+        end = b'"generation":%d}\n' % self.generation
+
+        def line(i: int) -> bytes:
+            id_, position = ids[i], positions[i]
+            subscription = texts.get(id_)
+            if subscription is None:
+                subscription = texts[id_] = b'{"subscription":' + encode_json(id_)
+            encoded = events.get(position)
+            if encoded is None:
+                encoded = events[position] = _encode_event(self.events.event(position))
+            values, score = b"", b""
+            if selects is not None and selects[i]:
+                selected = _select_values(selects[i], self.events.event(position))
+                values = b'"values":' + encode_json(selected) + b","
+            if scores is not None:
+                score = b'"score":' + encode_json(float(scores[i])) + b","
+            return b"".join((subscription, encoded[0], values, encoded[1], score, end))
+
+        return line
 
     def to_arrow(self) -> pa.Table:
         """Return the NOTIFICATION_COLUMNS; no event becomes an object unless a filter selects something of it."""
@@ -107,6 +148,10 @@ class SequenceNotifications(Struct, frozen=True):
         """Return the i-th notification."""
         return self.notifications[i]
 
+    def lines(self) -> Callable[[int], bytes]:
+        """Return a function that gives the i-th notification as a line of JSON."""
+        return lambda i: notification_line(self.notification(i))
+
     def to_arrow(self) -> pa.Table:
         """Return the NOTIFICATION_COLUMNS."""
         return _table(self.notifications)
@@ -138,6 +183,10 @@ class ViewNotifications(Struct, frozen=True):
             removed=removed,
             added=added,
         )
+
+    def lines(self) -> Callable[[int], bytes]:
+        """Return a function that gives the i-th notification as a line of JSON."""
+        return lambda i: notification_line(self.notification(i))
 
     def to_arrow(self) -> pa.Table:
         """Return the NOTIFICATION_COLUMNS."""
@@ -203,6 +252,9 @@ class Notifications(Sequence[Notification]):
 
     def __iter__(self) -> Iterator[Notification]:
         parts = self._parts
+        for part in parts:
+            if isinstance(part, FilterNotifications):
+                part.read_events()
         if self._order is None:
             for part in parts:
                 yield from map(part.notification, range(len(part.rows)))
@@ -210,10 +262,37 @@ class Notifications(Sequence[Notification]):
             for which, position in zip(*map(np.ndarray.tolist, self._order), strict=True):
                 yield parts[which].notification(position)
 
+    def json_lines(self) -> Iterator[bytes]:
+        """Yield each notification as a line of JSON, as `tocsin match` writes it; an event is encoded once."""
+        lines = [part.lines() for part in self._parts]
+        if self._order is None:
+            for line, part in zip(lines, self._parts, strict=True):
+                yield from map(line, range(len(part.rows)))
+        else:
+            for which, position in zip(*map(np.ndarray.tolist, self._order), strict=True):
+                yield lines[which](position)
+
+    def with_events(self) -> pa.Table:
+        """Return the table of `to_arrow` with two more columns: the last event's id and its attributes, as JSON."""
+        texts: dict[int, str] = {}
+        ids: list[str | None] = []
+        events: list[str | None] = []
+        notes = self.to_list()  # which keeps the events, so that no two have the same address
+        for note in notes:
+            event = note.events[-1] if note.events else None
+            ids.append(note.event_ids[-1] if note.event_ids else None)
+            if event is not None and id(event) not in texts:
+                texts[id(event)] = attributes_text(event)
+            events.append(None if event is None else texts[id(event)])
+        table = self.to_arrow().append_column("event_id", pa.array(ids, pa.string()))
+        return table.append_column("event", pa.array(events, pa.string()))
+
     def to_list(self) -> list[Notification]:
         """Return all notifications as objects."""
         if self._order is None and len(self._parts) == 1:
             part = self._parts[0]
+            if isinstance(part, FilterNotifications):
+                part.read_events()
             return list(map(part.notification, range(len(part.rows))))
         return list(self)
 
@@ -261,6 +340,15 @@ class Notifications(Sequence[Notification]):
 def first_answer(id_: str, answer: Answer, generation: int) -> Notification:
     """Return the notification of a view's present answer."""
     return Notification(id_, (), new=answer, generation=generation, view=True)
+
+
+def _encode_event(event: Event) -> tuple[bytes, bytes]:
+    """Return what a notification says of its event before and after the selected values."""
+    times = b'"start":%d,"end":%d,' % (event.start, event.end)
+    return (
+        b',"event_ids":[' + encode_json(event.id) + b"],",
+        b'"events":[' + encode_json(event_record(event)) + b"]," + times,
+    )
 
 
 def _select_values(items: tuple[SelectItem, ...], event: Event) -> dict[str, Any]:

@@ -27,7 +27,8 @@ def arrow_rows(batches: Iterable[Any]) -> Records:
     type is no kind of value is dropped, as arrays are. A cell that Python cannot hold makes its row unreadable.
     """
     number = 0
-    for batch in batches:
+    for given in batches:
+        batch = _without_zone(given)
         names = batch.schema.names
         repeated = next((name for name in names if names.count(name) > 1), None)
         if repeated is not None:
@@ -45,6 +46,19 @@ def parquet_batches(path: str, rows: int = 10_000) -> tuple[int, Iterator[Any]]:
     """Return the number of rows of a Parquet file, and its record batches."""
     file = pq.ParquetFile(path)
     return file.metadata.num_rows, file.iter_batches(batch_size=rows)
+
+
+def _without_zone(batch: Any) -> Any:
+    """Return a batch with times in UTC as times without a zone, which are in UTC, too.
+
+    Arrow imports pandas, where that is installed, to make a datetime with a zone, and that takes a second.
+    """
+    for number, field in enumerate(batch.schema):
+        kind = field.type
+        if pa.types.is_timestamp(kind) and kind.tz == "UTC" and kind.unit != "ns":
+            naive = batch.column(number).cast(pa.timestamp(kind.unit))
+            batch = batch.set_column(number, field.name, naive)
+    return batch
 
 
 def _rows(batch: Any) -> Iterator[dict[str, Any] | UnreadableRecord]:

@@ -110,6 +110,12 @@ class EventReader:
             self.read += read
             self.refused += refused
 
+    def count_dropped(self, counts: Mapping[str, int]) -> None:
+        """Count arrays that were left out elsewhere, by path."""
+        if counts:
+            with self._counting:
+                self.dropped.update(counts)
+
     def _event(
         self, record: Mapping[str, object], name: str | None, stream: str | None, fields: EventFields
     ) -> Event:

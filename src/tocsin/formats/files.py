@@ -6,7 +6,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -15,8 +15,12 @@ from typing import IO, Any, Final, cast
 import pyarrow as pa
 
 from tocsin.formats.arrow_rows import arrow_rows, parquet_batches
+from tocsin.formats.column_blocks import ColumnBlock
+from tocsin.formats.csv_blocks import csv_blocks
+from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.event_reader import EventReader, Fault
-from tocsin.formats.records import Records, csv_rows, json_array, json_lines
+from tocsin.formats.json_blocks import json_blocks
+from tocsin.formats.records import Records, UnreadableRecord, csv_rows, json_array, json_lines
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event
 
@@ -74,22 +78,76 @@ class EventFile:
                 self._row = line
                 yield self.reader.event(record, self.name, line)
         except UNREADABLE as fault:
-            raise EventError(f"{self.name} cannot be read further than record {self._row}: {fault}") from None
+            raise self._unreadable(fault) from None
+
+    def blocks(self) -> Iterator[EventBlock | Event | Fault]:
+        """Yield the same events in blocks, which can be taken by the column; records that are not plain come alone.
+
+        A pipe delivers records one by one, and so does this then. Each record may have a stream or a validity of its
+        own if fields are named for these; then all come alone.
+        """
+        fields = self.reader.fields
+        is_file = self.path is not None and self.path.is_file()
+        if (
+            not is_file
+            or fields.stream is not None
+            or fields.valid_until is not None
+            or self.format is Format.JSON
+        ):
+            yield from self
+            return
+        try:
+            for item in self._items():
+                if isinstance(item, EventBlock):
+                    self._row = item.last_line
+                    yield item
+                else:
+                    self._row, record = item
+                    yield self.reader.event(record, self.name, self._row)
+        except UNREADABLE as fault:
+            raise self._unreadable(fault) from None
+
+    def _unreadable(self, fault: BaseException) -> EventError:
+        return EventError(f"{self.name} cannot be read further than record {self._row}: {fault}")
+
+    def _items(self) -> Iterator[EventBlock | tuple[int, Mapping[str, object] | UnreadableRecord]]:
+        """Yield the records of the file in blocks, or alone with their line numbers."""
+        if self.format in _TABLES:
+            line = 1
+            for batch in self._open_table():
+                yield EventBlock(batch, self.reader, self.name, line)
+                line += batch.num_rows
+            return
+        read = csv_blocks if self.format is Format.CSV else json_blocks
+        with self._open() as stream:
+            for item in read(stream):
+                yield EventBlock(item, self.reader, self.name) if isinstance(item, ColumnBlock) else item
+
+    def _open_table(self) -> Iterable[Any]:
+        """Return the record batches of a table."""
+        if self.path is None:
+            raise EventError(f"{self.format} cannot be read from standard input; name the file")
+        self.size, batches = _batches(self.path, self.format)
+        return batches
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        """Open the file; its decompressed bytes are read."""
+        assert self.path is not None  # noqa: S101 - the caller has looked
+        self.size = self.path.stat().st_size or None  # the size of a pipe is unknown
+        with self.path.open("rb") as self._raw:
+            yield open_decompressed(self._raw, self.path.suffix)
 
     def _records(self) -> Records:
         """Yield the records of the file or of standard input."""
         if self.format in _TABLES:
-            if self.path is None:
-                raise EventError(f"{self.format} cannot be read from standard input; name the file")
-            self.size, batches = _batches(self.path, self.format)
-            yield from arrow_rows(batches)
+            yield from arrow_rows(self._open_table())
             return
         if self.path is None:
             yield from _text_records(sys.stdin.buffer, self.format)
             return
-        self.size = self.path.stat().st_size or None  # the size of a pipe is unknown
-        with self.path.open("rb") as self._raw:
-            yield from _text_records(open_decompressed(self._raw, self.path.suffix), self.format)
+        with self._open() as stream:
+            yield from _text_records(stream, self.format)
 
 
 def open_events(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, Final
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from tocsin.model.event import Event
 from tocsin.model.subscription import Notification, WitnessStep
 
-_encode: Final = msgspec.json.Encoder().encode
+encode_json: Final = msgspec.json.Encoder().encode
 _ROWS: Final = 50_000  # of a row group: enough to compress well, few enough to hold in memory
 _NUMBERS: Final = ("start", "end", "generation")
 _TEXTS: Final = ("values", "event", "witness", "answer")
@@ -29,7 +30,7 @@ def notification_record(note: Notification) -> dict[str, Any]:
     record: dict[str, Any] = {"subscription": note.subscription, "event_ids": list(note.event_ids)}
     if note.values is not None:
         record["values"] = dict(note.values)
-    record["events"] = [_event_record(event) for event in note.events]
+    record["events"] = [event_record(event) for event in note.events]
     if note.witness is not None:
         record["witness"] = [witness_record(step) for step in note.witness]
     if note.view:
@@ -41,6 +42,11 @@ def notification_record(note: Notification) -> dict[str, Any]:
     return record
 
 
+def notification_line(note: Notification) -> bytes:
+    """Return a notification as a line of JSON."""
+    return encode_json(notification_record(note)) + b"\n"
+
+
 class JsonNotifications(AbstractContextManager["JsonNotifications"]):
     """Writes notifications as JSON lines; if `live`, each is flushed at once."""
 
@@ -50,7 +56,11 @@ class JsonNotifications(AbstractContextManager["JsonNotifications"]):
 
     def write(self, note: Notification) -> None:
         """Write one notification."""
-        self._file.write(_encode(notification_record(note)) + b"\n")
+        self.write_lines([notification_line(note)])
+
+    def write_lines(self, lines: Iterable[bytes]) -> None:
+        """Write notifications that are encoded already, as `notification_line` does."""
+        self._file.writelines(lines)
         if self._live:
             self._file.flush()
 
@@ -63,28 +73,33 @@ class ParquetNotifications(AbstractContextManager["ParquetNotifications"]):
 
     def __init__(self, path: Path) -> None:
         self._writer = pq.ParquetWriter(path, _SCHEMA)
-        self._rows: list[dict[str, Any]] = []
+        self._tables: list[pa.Table] = []
+        self._held = 0  # rows of these
 
     def write(self, note: Notification) -> None:
         """Write one notification."""
         event = note.events[-1] if note.events else None
-        self._rows.append(
-            {
-                "subscription": note.subscription,
-                "event_id": note.event_ids[-1] if note.event_ids else None,
-                "stream": None if event is None else event.stream,
-                "start": note.start,
-                "end": note.end,
-                "generation": note.generation,
-                "values": None if note.values is None else _encode(dict(note.values)).decode(),
-                "event": None if event is None else _encode(dict(event.attributes)).decode(),
-                "witness": None
-                if note.witness is None
-                else _encode([witness_record(step) for step in note.witness]).decode(),
-                "answer": _encode(answer_record(note)).decode() if note.view else None,
-            }
-        )
-        if len(self._rows) >= _ROWS:
+        row = {
+            "subscription": note.subscription,
+            "event_id": note.event_ids[-1] if note.event_ids else None,
+            "stream": None if event is None else event.stream,
+            "start": note.start,
+            "end": note.end,
+            "generation": note.generation,
+            "values": None if note.values is None else encode_json(dict(note.values)).decode(),
+            "event": None if event is None else attributes_text(event),
+            "witness": None
+            if note.witness is None
+            else encode_json([witness_record(step) for step in note.witness]).decode(),
+            "answer": encode_json(answer_record(note)).decode() if note.view else None,
+        }
+        self.write_table(pa.Table.from_pylist([row], schema=_SCHEMA))
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write notifications that are columns already, with these names."""
+        self._tables.append(table.select(_SCHEMA.names))
+        self._held += table.num_rows
+        if self._held >= _ROWS:
             self._flush()
 
     def __exit__(self, *_: object) -> None:
@@ -92,8 +107,10 @@ class ParquetNotifications(AbstractContextManager["ParquetNotifications"]):
         self._writer.close()
 
     def _flush(self) -> None:
-        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=_SCHEMA))
-        self._rows.clear()
+        if self._held:
+            self._writer.write_table(pa.concat_tables(self._tables).combine_chunks())
+        self._tables.clear()
+        self._held = 0
 
 
 def answer_record(note: Notification) -> dict[str, Any]:
@@ -109,7 +126,12 @@ def witness_record(step: WitnessStep) -> dict[str, Any]:
     return {"alias": step.alias, "first": step.first, "last": step.last, **chain}
 
 
-def _event_record(event: Event) -> dict[str, Any]:
+def attributes_text(event: Event) -> str:
+    """Return an event's attributes as a text of JSON."""
+    return encode_json(dict(event.attributes)).decode()
+
+
+def event_record(event: Event) -> dict[str, Any]:
     """Return an event as an object for JSON."""
     stream = {} if event.stream is None else {"stream": event.stream}
     return {

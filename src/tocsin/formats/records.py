@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import re
 from codecs import BOM_UTF8 as BOM
-from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, TypeAlias, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Protocol, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
 
 from tocsin.model.errors import EventError
+from tocsin.model.values import Value
 
-_NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_decode = msgspec.json.Decoder().decode
+NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+decode_json = msgspec.json.Decoder().decode
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -27,19 +28,29 @@ class UnreadableRecord(Struct, frozen=True):
     reason: str
 
 
+class CsvReader(Protocol):
+    """What `csv.reader` returns."""
+
+    line_num: int
+
+    def __next__(self) -> list[str]: ...
+
+    def __iter__(self) -> Iterator[list[str]]: ...
+
+
 Records: TypeAlias = Iterator[tuple[int, Mapping[str, object] | UnreadableRecord]]
 """Line or row numbers, from 1, each with its record."""
 
 
-def json_lines(lines: Iterable[bytes]) -> Records:
-    """Yield each line's number and object; blank lines are skipped."""
-    for number, raw in enumerate(lines, 1):
+def json_lines(lines: Iterable[bytes], first: int = 1) -> Records:
+    """Yield each line's number, counted from `first`, and its object; blank lines are skipped."""
+    for number, raw in enumerate(lines, first):
         line = raw.removeprefix(BOM) if number == 1 else raw
         if not line or line.isspace():
             continue
         try:
-            decoded = _decode(line)
-        except _NOT_JSON as fault:
+            decoded = decode_json(line)
+        except NOT_JSON as fault:
             yield number, _not_json(line, fault)
             continue
         if isinstance(decoded, list):  # a batch of CloudEvents, on one line
@@ -60,8 +71,8 @@ def json_record(text: bytes | str | None) -> Mapping[str, object] | UnreadableRe
     if text is None:
         return UnreadableRecord("there is no payload")
     try:
-        decoded = _decode(text)
-    except _NOT_JSON as fault:
+        decoded = decode_json(text)
+    except NOT_JSON as fault:
         return _not_json(text.encode(errors="replace") if isinstance(text, str) else text, fault)
     return cast("Mapping[str, object]", decoded)
 
@@ -74,15 +85,30 @@ def csv_rows(text: IO[str], *, typed: bool = True) -> Records:
     everything else is a string. Unless `typed`, every field is a string.
     """
     reader = csv.reader(text, strict=True)
+    header = csv_header(reader)
+    if header is not None:
+        for line, row in csv_fields(reader, header):
+            yield line, row if isinstance(row, UnreadableRecord) else csv_record(header, row, typed=typed)
+
+
+def csv_header(reader: CsvReader) -> list[str] | None:
+    """Return the names of the columns, None if there is no line; raise `EventError` if it cannot be read."""
     try:
         header = next(reader, None)
     except csv.Error as fault:
         raise EventError(f"the first line names no columns: {fault}") from None
     if header is None:
-        return
+        return None
     repeated = next((name for i, name in enumerate(header) if name in header[:i]), None)
     if repeated is not None:
         raise EventError(f"two columns are called `{repeated}`")
+    return header
+
+
+def csv_fields(
+    reader: CsvReader, header: Sequence[str]
+) -> Iterator[tuple[int, list[str] | UnreadableRecord]]:
+    """Yield each row's line number, counted by the reader, and its fields, as many as the header names."""
     while True:
         line = reader.line_num + 1  # a record may span several lines
         try:
@@ -97,11 +123,17 @@ def csv_rows(text: IO[str], *, typed: bool = True) -> Records:
         if len(row) != len(header):
             yield line, UnreadableRecord(f"{len(row)} fields, but the header names {len(header)}")
             continue
-        fields = {name: field for name, field in zip(header, row, strict=True) if field}
-        yield line, {name: _csv_value(field) for name, field in fields.items()} if typed else fields
+        yield line, row
 
 
-def _csv_value(field: str) -> object:
+def csv_record(header: Sequence[str], row: Sequence[str], *, typed: bool = True) -> Mapping[str, object]:
+    """Return the attributes of a row; an empty field is absent."""
+    fields = {name: field for name, field in zip(header, row, strict=True) if field}
+    return {name: csv_value(field) for name, field in fields.items()} if typed else fields
+
+
+def csv_value(field: str) -> Value:
+    """Return the value of a field, by how it is written."""
     if _INTEGER.fullmatch(field) and len(field) <= 4000:  # Python refuses to convert more than 4,300 digits
         return int(field)
     if _DECIMAL.fullmatch(field):

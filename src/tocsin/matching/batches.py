@@ -14,6 +14,7 @@ from tocsin.language.normal.forms import MAX_CONJUNCTIONS
 from tocsin.language.template import Column, TemplateRows
 from tocsin.language.template.binding import bind_predicate
 from tocsin.language.template.template import bindings_at
+from tocsin.matching.word_truths import WordTruths
 from tocsin.model.conditions import Conjunction, Predicate
 from tocsin.model.event import Event
 from tocsin.model.values import Value
@@ -172,8 +173,15 @@ class EventBatch:
         """Tell whether predicates can be evaluated for all rows at once."""
         return False
 
-    def holds(self, predicate: Predicate) -> NDArray[np.bool_] | None:  # noqa: ARG002 - of batches with columns
-        """Return which rows satisfy a predicate, or None if each has to be read to know it."""
+    def holds(
+        self,
+        predicate: Predicate,  # noqa: ARG002 - of batches with columns
+        words: WordTruths | None = None,  # noqa: ARG002
+    ) -> NDArray[np.bool_] | None:
+        """Return which rows satisfy a predicate, or None if each has to be read to know it.
+
+        `words` has what is known of strings from earlier batches.
+        """
         return None
 
     def is_refused(self, place: int) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tocsin.language.semantics import truth
 from tocsin.matching.batches import Clauses, EventBatch, IdArray, Matches
 from tocsin.matching.oracle import Oracle
+from tocsin.matching.word_truths import WordTruths
 from tocsin.model.conditions import NEGATED, Operator, Predicate
 
 ROWS_A_COLUMN: Final = 16  # rows of a column that are tested in the time that Python takes to read one row
@@ -27,7 +28,7 @@ _TEXT_TESTS: Final = frozenset(
 )
 
 
-def scan(oracle: Oracle, events: EventBatch) -> Matches:
+def scan(oracle: Oracle, events: EventBatch, words: WordTruths | None = None) -> Matches:
     """Return what the oracle would: per event, the ids of the subscriptions it satisfies."""
     usable = np.ones(len(events), dtype=np.bool_)
     usable[list(events.faults)] = False
@@ -35,9 +36,9 @@ def scan(oracle: Oracle, events: EventBatch) -> Matches:
     found: dict[int, list[IdArray]] = {}
     for ids, conjunction in oracle.conjunctions():
         alone = tuple((predicate,) for predicate in conjunction)
-        found.setdefault(int(ids[0]), []).append(satisfying(alone, all_rows, events))
+        found.setdefault(int(ids[0]), []).append(satisfying(alone, all_rows, events, words))
     for ids, clauses in oracle.clauses():
-        found.setdefault(int(ids[0]), []).append(satisfying(clauses, all_rows, events))
+        found.setdefault(int(ids[0]), []).append(satisfying(clauses, all_rows, events, words))
     parts = [
         (id_, np.unique(np.concatenate(rows)) if len(rows) > 1 else rows[0]) for id_, rows in found.items()
     ]
@@ -49,13 +50,15 @@ def scan(oracle: Oracle, events: EventBatch) -> Matches:
     return Matches(offsets, numbers[order])
 
 
-def satisfying(clauses: Clauses, rows: IdArray, events: EventBatch) -> IdArray:
+def satisfying(
+    clauses: Clauses, rows: IdArray, events: EventBatch, words: WordTruths | None = None
+) -> IdArray:
     """Return those of these rows that satisfy all clauses."""
     unread: list[tuple[Predicate, ...]] = []
     for clause in clauses:
         if not len(rows):
             return rows
-        masks = [_column(predicate, len(rows), events) for predicate in clause]
+        masks = [_column(predicate, len(rows), events, words) for predicate in clause]
         known = [mask for mask in masks if mask is not None]
         if len(known) < len(clause):
             unread.append(clause)
@@ -67,12 +70,14 @@ def satisfying(clauses: Clauses, rows: IdArray, events: EventBatch) -> IdArray:
     return rows
 
 
-def _column(predicate: Predicate, rows: int, events: EventBatch) -> NDArray[np.bool_] | None:
+def _column(
+    predicate: Predicate, rows: int, events: EventBatch, words: WordTruths | None
+) -> NDArray[np.bool_] | None:
     """Return which rows of the whole batch satisfy a predicate; None if those in question are better read."""
     # Every distinct string of the column would be tested, where a few rows are left.
     if predicate.operator in _TEXT_TESTS and rows * ROWS_A_COLUMN < len(events):
         return None
-    return events.holds(predicate)
+    return events.holds(predicate, words)
 
 
 def _holds(clause: Iterable[Predicate], events: EventBatch, row: int) -> bool:

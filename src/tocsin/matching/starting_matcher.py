@@ -23,6 +23,7 @@ from tocsin.matching import (
 )
 from tocsin.matching.column_scan import scan
 from tocsin.matching.statistics import Statistics
+from tocsin.matching.word_truths import WordTruths
 from tocsin.model.event import Event
 from tocsin.model.values import Value
 
@@ -68,6 +69,7 @@ class StartingMatcher:
         self._max_tried = max_tried
         self._statistics = statistics
         self._tried = 0
+        self._words = WordTruths()
         self._compiling: Thread | None = None
 
     @property
@@ -95,7 +97,7 @@ class StartingMatcher:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
         self._count(len(events) // SCANNED_AT_ONCE if events.has_columns else len(events))
         if self._oracle is not None and events.has_columns:
-            return scan(self._oracle, events)
+            return scan(self._oracle, events, self._words)
         return self.current.match(events)
 
     def match_one(self, attributes: Mapping[str, Value]) -> IdArray:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
-from tocsin.model.event import DELETIONS, STREAM, Event, read_event
+from tocsin.model.event import STREAM, Event, read_event
 from tocsin.model.values import Value
 
-ROW_SPECIFIC: Final = frozenset({STREAM, "specversion", *DELETIONS})
-"""Columns that make each row of a table a different sort of event, so that it must be read row by row."""
+RowNames: TypeAlias = Callable[[int, Mapping[str, Value]], str]
+"""Returns the id of a row's event, by the row and its attributes."""
 
 _START: Final = attrgetter("start")
 _END: Final = attrgetter("end")
@@ -90,7 +90,8 @@ class TimedBatch:
 class TimedRows(TimedBatch):
     """The rows of an Arrow table, all of one stream; a row becomes an event on demand.
 
-    An event is given its id when it is made. Slices share the table and the events made so far.
+    An event is given its id when it is made, by `names` if the rows have names. Slices share the table and the events
+    made so far.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class TimedRows(TimedBatch):
         *,
         begin: int = 0,
         made: dict[int, Event] | None = None,
+        names: RowNames | None = None,
     ) -> None:
         super().__init__(())
         self.starts = starts
@@ -109,6 +111,7 @@ class TimedRows(TimedBatch):
         self._table = table
         self._begin = begin
         self._made = {} if made is None else made
+        self._names = names
 
     @cached_property
     def attributes(self) -> Sequence[Mapping[str, Value]]:
@@ -136,12 +139,26 @@ class TimedRows(TimedBatch):
 
     def event(self, row: int) -> Event:
         """Return a row as an event, always the same."""
+        found = self._made.get(self._begin + row)
+        return self._make(row, self._table.row(self._begin + row)) if found is None else found
+
+    def read(self, rows: Sequence[int]) -> None:
+        """Make the events of these rows, all at once."""
+        missing = [row for row in rows if self._begin + row not in self._made]
+        if len(missing) > 1:
+            found = self._table.rows_at([self._begin + row for row in missing])
+            for row, attributes in zip(missing, found, strict=True):
+                self._make(row, attributes)
+
+    def _make(self, row: int, attributes: Mapping[str, Value]) -> Event:
         number = self._begin + row
-        found = self._made.get(number)
-        if found is not None:
-            return found
-        attributes, start, end = self._table.row(number), int(self.starts[row]), int(self.ends[row])
-        made = self._made[number] = read_event(attributes, stream=self._table.stream, time=end, start=start)
+        made = self._made[number] = read_event(
+            attributes,
+            id=None if self._names is None else self._names(number, attributes),
+            stream=self._table.stream,
+            time=int(self.ends[row]),
+            start=int(self.starts[row]),
+        )
         return made
 
     def slice(self, begin: int, end: int) -> TimedRows:
@@ -152,4 +169,5 @@ class TimedRows(TimedBatch):
             self.ends[begin:end],
             begin=self._begin + begin,
             made=self._made,
+            names=self._names,
         )

@@ -11,11 +11,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.formats.arrow_rows import arrow_rows
+from tocsin.formats.column_blocks import ROW_SPECIFIC
 from tocsin.formats.event_reader import EventFields, EventReader, Fault, missing_field, required_field
 from tocsin.formats.records import UnreadableRecord, json_record
 from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
-from tocsin.matching.timed_batch import ROW_SPECIFIC
 from tocsin.model.errors import EventError, KindError
 from tocsin.model.event import STREAM, Event, is_deletion, matchable
 from tocsin.model.values import Value, read_time

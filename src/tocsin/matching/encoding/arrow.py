@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.formats.arrow_rows import arrow_rows
+from tocsin.formats.column_blocks import integer_array, text_array
 from tocsin.formats.records import UnreadableRecord
 from tocsin.matching.batches import REFUSED, EventBatch
 from tocsin.matching.encoding.columns import (
@@ -24,6 +25,7 @@ from tocsin.matching.encoding.columns import (
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.truth import ColumnTruth
 from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.word_truths import WordTruths
 from tocsin.model.conditions import Predicate
 from tocsin.model.errors import EventError
 from tocsin.model.event import STREAM, Event, flatten
@@ -56,7 +58,7 @@ class ArrowEvents(EventBatch):
         super().__init__((), faults=faults)
         self.paths = tuple(paths)
         self.stream = stream
-        self.table = table
+        self._table = table
         self._block: tuple[int, list[Mapping[str, Value]]] = (-1, [])
         self._asked = 0  # the row that was read last
         self._truth: ColumnTruth | None = None
@@ -74,6 +76,11 @@ class ArrowEvents(EventBatch):
         except (ValueError, pa.ArrowException):
             return None
         return cls(table, paths, faults, stream)
+
+    @property
+    def table(self) -> Any:
+        """Return the rows as an Arrow table."""
+        return self._table
 
     def slice(self, begin: int, end: int) -> ArrowEvents:
         """Return the batch of the rows from `begin` to `end`."""
@@ -102,7 +109,10 @@ class ArrowEvents(EventBatch):
     def leaves_at(self, path: str) -> Sequence[Any]:
         """Return the array with the values at a path; none if no row can have one."""
         if path == STREAM:
-            return [] if self.stream is None else [pa.repeat(self.stream, len(self))]
+            if self.stream is None:
+                return []
+            same = integer_array(np.zeros(len(self), dtype=np.int64))
+            return [pa.DictionaryArray.from_arrays(same, text_array([self.stream]))]
         if path not in self.paths or not len(self):
             return []
         if path in self.table.schema.names:
@@ -116,10 +126,10 @@ class ArrowEvents(EventBatch):
         """Tell that predicates can be evaluated for all rows at once."""
         return True
 
-    def holds(self, predicate: Predicate) -> Bools | None:
+    def holds(self, predicate: Predicate, words: WordTruths | None = None) -> Bools | None:
         """Return which rows satisfy a predicate, or None if each has to be read to know it."""
         if self._truth is None:
-            self._truth = ColumnTruth(self)
+            self._truth = ColumnTruth(self, words)
         return self._truth.holds(predicate)
 
     def row(self, position: int) -> Mapping[str, Value]:
@@ -133,6 +143,14 @@ class ArrowEvents(EventBatch):
                 return self._read_rows(position, 1)[0]
             block = self._block = number, self._read_rows(number * _BLOCK, _BLOCK)
         return block[1][position % _BLOCK]
+
+    def rows_at(self, positions: Sequence[int]) -> Sequence[Mapping[str, Value]]:
+        """Return the attributes of several events, without their stream."""
+        try:
+            taken = self.table.take(integer_array(np.array(positions, dtype=np.int64)))
+        except pa.ArrowNotImplementedError:  # of some types
+            return list(map(self.row, positions))
+        return [REFUSED if isinstance(row, str) else row for row in _read(taken.to_batches())]
 
     def attributes(self, position: int) -> Mapping[str, Value]:
         """Return the attributes of one event."""
@@ -161,16 +179,23 @@ class ArrowEvents(EventBatch):
 
     def _encode(self, piece: Any, vocabulary: Vocabulary, kept: Bools | None) -> EncodedEvents:
         """Return the encoded pairs of one record batch; rows outside `kept` have none."""
+        found = zip(self.paths, leaves(piece), strict=True)
+        return self._pairs(piece.num_rows, found, vocabulary, kept)
+
+    def _pairs(
+        self, count: int, found: Iterable[tuple[str, Any]], vocabulary: Vocabulary, kept: Bools | None
+    ) -> EncodedEvents:
+        """Return the encoded pairs of leaves, each given with its path."""
         codes = vocabulary.names.codes
         columns: list[FieldColumn] = []
         with np.errstate(invalid="ignore"):  # a NaN, whose row is faulty
-            for path, leaf in zip(self.paths, leaves(piece), strict=True):
+            for path, leaf in found:
                 attribute = codes.get(path)
                 if attribute is not None:
                     columns += field_columns(leaf, attribute, vocabulary)
         if self.stream is not None and STREAM in codes:
-            columns += constant_columns(self.stream, piece.num_rows, codes[STREAM], vocabulary)
-        return pairs(piece.num_rows, columns, kept, vocabulary)
+            columns += constant_columns(self.stream, count, codes[STREAM], vocabulary)
+        return pairs(count, columns, kept, vocabulary)
 
 
 def _by_row(table: Any, stream: str | None) -> EventBatch:

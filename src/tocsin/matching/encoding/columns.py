@@ -7,12 +7,14 @@ as a whole; only distinct strings, and distinct integers that no float equals, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tocsin.formats.column_blocks import integer_array
 from tocsin.matching.encoding.codes import EXACT, FIELDS, Field, Keys, keys_of_numbers, string_key_bounds
 from tocsin.matching.encoding.events import EncodedEvents, TextPairs
 from tocsin.matching.encoding.vocabulary import Vocabulary
@@ -193,7 +195,7 @@ def _leaves_of(array: Any) -> Iterator[Any]:
 
 def _check_zone(kind: Any) -> None:
     try:
-        zone = pa.scalar(0, kind).as_py().tzinfo
+        zone = pa.lib.string_to_tzinfo(kind.tz)
     except LookupError:
         zone = None
     if zone is None:
@@ -210,17 +212,55 @@ def _if_any(mask: Mask, valid: Mask | None) -> Mask | None:
 
 
 def plain_values(leaf: Any) -> tuple[NDArray[Any], Mask | None]:
-    """Return a leaf's values, zero at nulls, and the mask of valid cells; None if it has no nulls."""
+    """Return a leaf's values, zero at nulls, and the mask of valid cells; None if it has no nulls.
+
+    The buffers are read as they are: `to_numpy` imports pandas where that is installed, which takes a second.
+    """
     kind = leaf.type
     if pa.types.is_timestamp(kind):
         leaf = leaf.view(pa.int64())
     elif pa.types.is_date32(kind):
         leaf = leaf.view(pa.int32())
-    valid = None
-    if leaf.null_count:
-        valid = leaf.is_valid().to_numpy(zero_copy_only=False)
-        leaf = leaf.fill_null(False if pa.types.is_boolean(kind) else 0)
-    return leaf.to_numpy(zero_copy_only=False), valid
+    valid = _valid(leaf)
+    buffer = leaf.buffers()[1]
+    if buffer is None:  # no cell has a value
+        values = np.zeros(len(leaf), dtype=leaf.type.to_pandas_dtype())
+    elif pa.types.is_boolean(kind):
+        values = _bits(buffer, leaf)
+    else:
+        width = leaf.type.bit_width // 8
+        values = np.frombuffer(
+            buffer, dtype=leaf.type.to_pandas_dtype(), count=len(leaf), offset=leaf.offset * width
+        )
+    return values if valid is None else np.where(valid, values, values.dtype.type(0)), valid
+
+
+def _valid(leaf: Any) -> Mask | None:
+    """Return which cells have a value; None if all have one."""
+    return _bits(leaf.buffers()[0], leaf) if leaf.null_count else None
+
+
+def _bits(buffer: Any, leaf: Any) -> Mask:
+    first = leaf.offset // 8
+    stored = np.frombuffer(buffer, dtype=np.uint8)[first : (leaf.offset + len(leaf) + 7) // 8]
+    begin = leaf.offset - 8 * first
+    return np.unpackbits(stored, bitorder="little")[begin : begin + len(leaf)].view(np.bool_)
+
+
+def _strings(leaf: Any) -> list[str | None]:
+    """Return a column of strings as a list."""
+    large = leaf.cast(pa.large_string())
+    _, bounds, data = large.buffers()
+    if large.null_count or not len(large) or data is None:
+        found: list[str | None] = large.to_pylist()
+        return found
+    ends = np.frombuffer(bounds, dtype=np.int64, count=len(large) + 1, offset=8 * large.offset)
+    first = int(ends[0])
+    text = data.slice(first, int(ends[-1]) - first).to_pybytes()
+    if not text.isascii():
+        return large.to_pylist()  # type: ignore[no-any-return]
+    ascii_text, cuts = text.decode("ascii"), (ends - first).tolist()
+    return [ascii_text[begin:end] for begin, end in pairwise(cuts)]
 
 
 def in_microseconds(ticks: NDArray[Any], kind: Any) -> Keys:
@@ -266,11 +306,12 @@ def distinct_texts(leaf: Any) -> tuple[list[str | None], NDArray[np.intp], Mask 
         words = words.cast(pa.large_string())
     if len(words) > len(leaf):  # few of many: only those are looked at
         used, positions = np.unique(positions, return_inverse=True)
-        words = words.take(pa.array(used))
+        words = words.take(integer_array(used.astype(np.int64)))
     if words.null_count:
-        named = words.is_valid().to_numpy(zero_copy_only=False)[positions]
-        valid = named if valid is None else valid & named
-    return words.to_numpy(zero_copy_only=False).tolist(), positions, valid
+        named = _valid(words)
+        assert named is not None  # noqa: S101 - some are null
+        valid = named[positions] if valid is None else valid & named[positions]
+    return _strings(words), positions, valid
 
 
 def _texts(

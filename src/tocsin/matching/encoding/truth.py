@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from tocsin.language.semantics import arithmetic, truth
 from tocsin.matching.encoding.codes import EXACT
 from tocsin.matching.encoding.columns import distinct_texts, in_microseconds, is_text, plain_values
-from tocsin.model.conditions import NEGATED, NEGATIONS, Operator, Predicate
+from tocsin.matching.word_truths import WordTruths
+from tocsin.model.conditions import NEGATIONS, Operator, Predicate
 from tocsin.model.terms import Arithmetic, ArithmeticOperator, Attribute, Literal, Negative, Term
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Kind
@@ -53,8 +54,9 @@ class ColumnBatch(Protocol):
 class ColumnTruth:
     """Evaluates predicates over one batch; what several predicates need of a column is computed once."""
 
-    def __init__(self, batch: ColumnBatch) -> None:
+    def __init__(self, batch: ColumnBatch, words: WordTruths | None = None) -> None:
         self._batch = batch
+        self._words = words or WordTruths()
         self._columns: dict[str, list[_Values]] = {}
         self._known: dict[int, tuple[Predicate, Mask | None]] = {}
 
@@ -76,14 +78,14 @@ class ColumnTruth:
     def _evaluate(self, predicate: Predicate) -> _Truth:
         operator, subject = predicate.operator, predicate.subject
         if operator in _NEGATIVE:
-            opposite = self._evaluate(Predicate(subject, NEGATED[operator], predicate.operands))
+            opposite = self._evaluate(self._words.opposite(predicate))
             false = ~opposite.true
             return _Truth(false if opposite.known is None else false & opposite.known, opposite.known)
         if isinstance(subject, Attribute):
             if operator is Operator.MISSING:
                 return _Truth(~self._present(subject.path), None)
             if all(isinstance(operand, Literal) for operand in predicate.operands):
-                parts = [_beside_constants(predicate, one) for one in self._values(subject.path)]
+                parts = [self._beside_constants(predicate, one) for one in self._values(subject.path)]
                 return _either(parts, len(self._batch))
         if operator in _COMPARE:
             return self._compare(operator, subject, predicate.operands[0])
@@ -94,6 +96,11 @@ class ColumnTruth:
             both = above.true & below.true
             return _Truth(both if known is None else both & known, known)
         raise _NeedsRows
+
+    def _beside_constants(self, predicate: Predicate, column: _Values) -> _Truth:
+        if column.kind is Kind.STRING:
+            return _of_words(predicate, column, self._words)
+        return _beside_constants(predicate, column)
 
     def _compare(self, operator: Operator, left: Term, right: Term) -> _Truth:
         """Compare two terms, of which numbers alone are compared here."""
@@ -116,7 +123,10 @@ class ColumnTruth:
         if isinstance(term, Literal):
             return _constant(term.value) if term.kind is Kind.NUMBER else None  # type: ignore[arg-type]
         if isinstance(term, Attribute):
-            return next((one for one in self._values(term.path) if one.kind is Kind.NUMBER), None)
+            found = [one for one in self._values(term.path) if one.kind is Kind.NUMBER]
+            if len(found) > 1:  # floats, and integers that are none
+                raise _NeedsRows
+            return found[0] if found else None
         if isinstance(term, Negative):
             return self._combine(ArithmeticOperator.SUBTRACT, _constant(0), self._number(term.term))
         if isinstance(term, Arithmetic):
@@ -224,11 +234,9 @@ def _constant(value: int | float) -> _Values:
 
 
 def _beside_constants(predicate: Predicate, column: _Values) -> _Truth:
-    """Return the truth of a predicate over one column and constants."""
+    """Return the truth of a predicate over constants and one column, which has no strings."""
     values = column.values
     assert isinstance(values, np.ndarray)  # noqa: S101 - of a column
-    if column.kind is Kind.STRING:
-        return _of_words(predicate, column)
     constants = [one for one in predicate.operands if isinstance(one, Literal) and one.kind is column.kind]
     others = [_operand(one) for one in constants]
     operator = predicate.operator
@@ -252,7 +260,7 @@ def _operand(constant: Literal) -> _Values:
     return _Values(constant.kind, constant.value)  # type: ignore[arg-type]
 
 
-def _of_words(predicate: Predicate, column: _Values) -> _Truth:
+def _of_words(predicate: Predicate, column: _Values, truths: WordTruths) -> _Truth:
     """Return the truth of a predicate over strings: each distinct one is read once."""
     operator, subject, words = predicate.operator, predicate.subject, column.words
     assert isinstance(subject, Attribute)  # noqa: S101 - the caller has looked
@@ -261,7 +269,15 @@ def _of_words(predicate: Predicate, column: _Values) -> _Truth:
         members = {one.value for one in constants}
         found: list[bool | None] = [word in members for word in words]
     else:
-        found = [word is not None and truth(predicate, {subject.path: word}) for word in words]
+        known_words = truths.of(predicate)
+        found = []
+        for word in words:
+            if word is None:
+                found.append(None)
+                continue
+            if word not in known_words:
+                known_words[word] = truth(predicate, {subject.path: word})
+            found.append(known_words[word])
     positions = np.asarray(column.values)
     true = np.array([one is True for one in found], dtype=np.bool_)[positions]
     known = column.valid

@@ -10,12 +10,12 @@ from msgspec import Struct
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import DataType, LongType, StringType, StructType
 
+from tocsin.formats.column_blocks import ROW_SPECIFIC
 from tocsin.index import IndexReader, SubscriptionIndex
 from tocsin.index.additions import Addition
 from tocsin.index.contents import PartBuilder
 from tocsin.index.placement import Placement
 from tocsin.index.shard import ShardDraft
-from tocsin.matching.timed_batch import ROW_SPECIFIC
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import SparkError
 from tocsin.model.event import STREAM

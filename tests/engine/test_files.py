@@ -1,0 +1,204 @@
+"""Files published in blocks: the same notifications, faults and counts as one record at a time, to the byte."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.formats.test_blocks import csv_files, json_files, small_blocks
+from tests.matching.arrow_tables import tables
+from tocsin import Engine
+from tocsin.cli.flights import SUBSCRIPTIONS
+from tocsin.engine import EventClock
+from tocsin.formats import EventFields, EventReader, Format, open_events
+from tocsin.formats.notifications import notification_line
+from tocsin.matching.encoding.blocks import BlockEvents
+
+FILTERS = {
+    "numbers": "a > 1 and a <= 9007199254740993",
+    "sum": "select a + 1 as more, b, c from s where a + 1 > 2",
+    "text": "b like 't1%' or b ~ 'x' or b = 'ü'",
+    "missing": "b is missing and a is present",
+    "nested": "a.c > 1 or c.d = 1.5",
+    "time": "b >= timestamp '2025-01-01T00:00:00Z'",
+    "boolean": "b = true or c = true",
+    "stream": "select a from s where a != 3",
+    "any": "true",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
+
+
+def published(
+    path: Path,
+    format: Format | None,
+    subscriptions: dict[str, str],
+    *,
+    blocks: bool,
+    fields: EventFields | None = None,
+    **options: Any,
+) -> tuple[Any, ...]:
+    """Return the lines, faults and counts of a file."""
+    engine = Engine(clock=EventClock())
+    if options.pop("table", False):
+        engine.table("s", key="a")
+    for name, text in subscriptions.items():
+        engine.subscribe(text, id=name)
+    reader = EventReader(fields, stream="s", clock=lambda: 7, ticks=engine.ticks)
+    source = open_events(path, reader, format=format)
+    faults: list[str] = []
+    lines: list[bytes] = []
+    failure = ""
+    try:
+        for batch in engine.publish_batches(
+            source.blocks() if blocks else iter(source),
+            on_error=lambda fault: faults.append(str(fault)),
+            batch_size=50,
+            **options,
+        ):
+            lines += batch.json_lines() if blocks else map(notification_line, batch)
+    except Exception as fault:  # noqa: BLE001 - compared
+        failure = str(fault)
+    lines += map(notification_line, engine.flush())
+    stats = engine.stats()
+    counts = (stats.published, stats.refused, stats.notifications, stats.late, reader.read, reader.refused)
+    return lines, sorted(faults), counts, reader.dropped, failure
+
+
+@given(json_files(), st.sampled_from([200, 1 << 20]))
+@settings(max_examples=100)
+def test_json_lines_are_published_alike(folder: Path, raw: bytes, size: int) -> None:
+    path = folder / "events.jsonl"
+    path.write_bytes(raw)
+    with small_blocks(size):
+        found = published(path, Format.JSONL, FILTERS, blocks=True)
+    assert found == published(path, Format.JSONL, FILTERS, blocks=False)
+
+
+@given(csv_files(), st.sampled_from([200, 1 << 20]))
+@settings(max_examples=100)
+def test_csv_is_published_alike(folder: Path, raw: bytes, size: int) -> None:
+    path = folder / "events.csv"
+    path.write_bytes(raw)
+    with small_blocks(size):
+        found = published(path, Format.CSV, FILTERS, blocks=True)
+    assert found == published(path, Format.CSV, FILTERS, blocks=False)
+
+
+@given(tables())
+@settings(max_examples=100)
+def test_tables_are_published_alike(folder: Path, table: Any) -> None:
+    path = folder / "events.arrow"
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write(table)
+    found = published(path, Format.ARROW, FILTERS, blocks=True)
+    assert found == published(path, Format.ARROW, FILTERS, blocks=False)
+
+
+RECORDS = [
+    {"a": i % 5, "n": f"id-{i}", "t": i, "u": f"2026-01-01T00:00:{i:02}Z", "f": i + 0.5 if i % 3 else i}
+    for i in range(60)
+]
+
+
+@pytest.mark.parametrize("format", [Format.JSONL, Format.CSV, Format.PARQUET])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        EventFields(id="n"),
+        EventFields(id="t", time="t"),
+        EventFields(time="u"),
+        EventFields(time="u", start="u"),
+        EventFields(time="f"),
+        EventFields(time="n"),
+        EventFields(time="nothing"),
+        EventFields(time="t", start="a"),
+        EventFields(time="a", start="t"),
+        EventFields(start="t"),
+        EventFields(id="f", stream="n"),
+    ],
+)
+def test_ids_and_times_come_from_their_fields(folder: Path, format: Format, fields: EventFields) -> None:
+    path = write(folder / f"fields.{format}", format, RECORDS)
+    subscriptions = {**FILTERS, "pair": "from s x where x.a = 1 next s y on y.a = x.a within 100 ticks"}
+    found = published(path, format, subscriptions, blocks=True, fields=fields)
+    assert found == published(path, format, subscriptions, blocks=False, fields=fields)
+
+
+@pytest.mark.parametrize("format", [Format.JSONL, Format.CSV, Format.PARQUET])
+@pytest.mark.parametrize("options", [{"top": 2, "weights": {"a": 2.0}}, {"table": True}])
+def test_tables_and_rankings_take_the_same_files(
+    folder: Path, format: Format, options: dict[str, Any]
+) -> None:
+    path = write(folder / f"ranked.{format}", format, RECORDS)
+    views = {"largest": "select max(t) from table s where f > 3"} if "table" in options else {}
+    fields = EventFields(time="t")
+    found = published(path, format, FILTERS | views, blocks=True, fields=fields, **options)
+    assert found == published(path, format, FILTERS | views, blocks=False, fields=fields, **options)
+
+
+def write(path: Path, format: Format, records: list[dict[str, Any]]) -> Path:
+    if format is Format.PARQUET:
+        pq.write_table(pa.Table.from_pylist(records), path)
+    elif format is Format.JSONL:
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    else:
+        rows = [records[0].keys(), *(record.values() for record in records)]
+        path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    return path
+
+
+def test_a_block_is_not_read_by_the_row(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flights' filters read columns alone; a record is read for each event with a notification, once."""
+    records = [
+        {
+            "dep_delay": i,
+            "arr_delay": i % 7,
+            "distance": 400,
+            "air_time": 60,
+            "origin": "LGA",
+            "dest": "SFO",
+            "hour": 21,
+        }
+        for i in range(1000)
+    ]
+    path = write(folder / "flights.jsonl", Format.JSONL, records)
+    read: list[int] = []
+    original = BlockEvents.row
+
+    def row(self: BlockEvents, position: int) -> Any:
+        read.append(position)
+        return original(self, position)
+
+    monkeypatch.setattr(BlockEvents, "row", row)
+    engine = Engine()
+    for name, text in SUBSCRIPTIONS.items():
+        engine.subscribe(text, id=name)
+    notified = [note for batch in engine.publish_batches(open_events(path).blocks()) for note in batch]
+    assert len(notified) > 900
+    assert len(read) == len({note.event_ids[0] for note in notified}) < 1000
+
+
+def test_matching_a_file_imports_neither_pandas_nor_the_compiler(folder: Path) -> None:
+    for format in (Format.JSONL, Format.CSV, Format.PARQUET):
+        path = write(folder / f"light.{format}", format, RECORDS)
+        code = (
+            "import sys; from tocsin import Engine; from tocsin.formats import open_events; engine = Engine();"
+            "engine.subscribe('a > 1', id='x');"
+            f"lines = [l for b in engine.publish_batches(open_events({str(path)!r}).blocks()) for l in b.json_lines()];"
+            "print(len(lines), 'pandas' in sys.modules, 'numba' in sys.modules)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == ["36", "False", "False"]
