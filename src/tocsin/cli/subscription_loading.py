@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 from tocsin.cli.terminal import warn
 from tocsin.engine import Engine
@@ -22,6 +23,8 @@ from tocsin.subscriptions.options import check_id, read_options
 from tocsin.views.compilation import compile_view
 from tocsin.views.compiled import CompiledRowView
 
+_TOGETHER: Final = 10_000  # subscriptions of a file that are read before they are subscribed
+
 
 def load_texts(engine: Engine, texts: list[str]) -> None:
     """Subscribe to texts as `s1`, `s2`, …; raise the error of the first faulty one."""
@@ -34,25 +37,35 @@ def load_entries(
 ) -> int:
     """Subscribe to the subscriptions of a file, report faulty ones and go on; return how many were faulty."""
     faulty = 0
-    for entry in read_subscriptions(path, format):
-        try:
-            if isinstance(entry, SubscriptionError):
-                raise entry
-            done = engine.subscribe(
-                entry.query,
-                id=entry.id,
-                valid_from=entry.valid_from,
-                valid_until=entry.valid_until,
-                owner=entry.owner,
-                weight=entry.weight,  # type: ignore[arg-type]
-                witness=entry.witness,  # type: ignore[arg-type]
-            )
-        except TocsinError as error:
-            faulty += 1
-            report(_described(error, entry))
-            continue
-        _warn(entry.id, done.warnings)
+    for part in _parts(read_subscriptions(path, format)):
+        entries = [entry for entry in part if isinstance(entry, Entry)]
+        done = engine.subscribe_all(entries)
+        refused = {id(entries[position]): error for position, error in done.errors.items()}
+        for entry in part:
+            error = entry if isinstance(entry, SubscriptionError) else refused.get(id(entry))
+            if error is not None:
+                faulty += 1
+                report(_described(error, entry))
+            elif isinstance(entry, Entry):
+                _warn(entry.id, done.warnings.get(entry.id, ()))
     return faulty
+
+
+def _parts(
+    entries: Iterator[Entry | SubscriptionError],
+) -> Iterator[list[Entry | SubscriptionError]]:
+    """Yield a file's entries, many at a time; those before a fault that ends the file come before the fault."""
+    part: list[Entry | SubscriptionError] = []
+    try:
+        for entry in entries:
+            part.append(entry)
+            if len(part) == _TOGETHER:
+                yield part
+                part = []
+    except Exception:
+        yield part
+        raise
+    yield part
 
 
 def check_entry(entry: Entry | SubscriptionError) -> Checked:

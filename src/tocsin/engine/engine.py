@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from math import inf
 from os import PathLike
 from pathlib import Path
@@ -17,6 +18,7 @@ from uuid import uuid4
 import numpy as np
 from msgspec.structs import replace as changed
 
+from tocsin.engine.bulk_subscriptions import TOGETHER, BulkSubscriptions, exchange
 from tocsin.engine.clock import Clock, SystemClock
 from tocsin.engine.dry_run import dry_run_filter, dry_run_sequence, dry_run_view
 from tocsin.engine.event_sources import (
@@ -62,8 +64,8 @@ from tocsin.sequences.explanation import SequenceExplanation
 from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.runtime import SequenceRuntime
 from tocsin.subscriptions.options import check_id, read_options
-from tocsin.subscriptions.results import Difference, Subscribed, SubscribedMany
-from tocsin.subscriptions.sources import SubscriptionSet, compile_set
+from tocsin.subscriptions.results import Difference, Subscribed, SubscribedAll, SubscribedMany
+from tocsin.subscriptions.sources import SubscriptionSet, compile_set, given_subscriptions
 from tocsin.views.runtime import ViewRuntime
 
 _BATCH: Final = 1000
@@ -205,18 +207,35 @@ class Engine:
         """
         name = uuid4().hex if id is None else id
         check_id(name)
-        checked = read_query(query)
         options = read_options(valid_from, valid_until, owner, name, weight=weight, witness=witness)
-        compiled = self._store.compile_checked(name, checked, options)
+        compiled, warnings = self._store.compile_with_warnings(name, query, options)
         with self._lock:
             self._expire()
             replaced = self._store.find_replaced([name], replace=replace)
-            added = self._store.exchange(replaced, {name: compiled})
-            return Subscribed(
-                name,
-                self._pipeline.match_history(added) + self._store.first_answers([name]),
-                (*checked.warnings, *self._store.expiry_warning(options)),
-            )
+            notifications = exchange(self._store, self._pipeline, replaced, {name: compiled})
+            return Subscribed(name, notifications, (*warnings, *self._store.expiry_warning(options)))
+
+    def subscribe_all(
+        self, subscriptions: SubscriptionSet, *, owner: str | None = None, replace: bool = False
+    ) -> SubscribedAll:
+        """Store many subscriptions, each by itself: a faulty one is reported, and the others are stored.
+
+        `subscriptions` maps ids to queries, or lists `Subscription`s. It is much quicker than `subscribe` for each. To store
+        all or none, and to remove what is not among them, use `apply`.
+
+        >>> engine = Engine()
+        >>> done = engine.subscribe_all({"high": "price > 100", "odd": "price >", "ibm": "symbol = 'IBM'"})
+        >>> done.ids, {position: str(error) for position, error in done.errors.items()}
+        (('high', 'ibm'), {1: 'line 1, column 8: a value is missing, found the end of the text'})
+        """
+        bulk = BulkSubscriptions(self._store, self._pipeline, replace=replace)
+        given = given_subscriptions(subscriptions, owner, own_owners=True)
+        while part := list(islice(given, TOGETHER)):
+            new = bulk.compile(part)
+            with self._lock:
+                self._expire()
+                bulk.add(new)
+        return bulk.result()
 
     def subscribe_many(
         self,
@@ -241,7 +260,7 @@ class Engine:
         made = self._store.compile_template(parsed, rows, id, options)
         with self._lock:
             self._expire()
-            replaced = self._store.find_replaced(made.ids, replace=replace)
+            replaced = self._store.find_replaced(made.ids, made.hashes, replace=replace)
             added = self._store.add_template(made, options, replaced)
             if isinstance(parsed.query, View):
                 return made.result(answers=self._store.answers(made.ids))
@@ -264,8 +283,8 @@ class Engine:
         registry, queries = self._store.registry, self._store.queries
         with self._lock:
             self._expire()
-            for name in sought:
-                if name in registry and (holder := queries.owner(registry.number(name))) != owner:
+            for name in registry.present(list(sought)):
+                if (holder := queries.owner(registry.number(name))) != owner:
                     errors.append(
                         SubscriptionError(f"it belongs to {holder or 'nobody'}, not to {owner}", name)
                     )
@@ -275,18 +294,15 @@ class Engine:
             if dry_run or not difference:
                 return difference
             new = (*difference.added, *difference.changed)
-            added = self._store.exchange(
-                (*difference.removed, *difference.changed), {name: sought[name] for name in new}
-            )
-            notified = self._pipeline.match_history(added) + self._store.first_answers(new)
+            replaced = (*difference.removed, *difference.changed)
+            notified = exchange(self._store, self._pipeline, replaced, {name: sought[name] for name in new})
         return changed(difference, notifications=notified)
 
     def subscriptions(self, *, owner: str | None = None) -> Iterator[Subscription]:
         """Return all subscriptions, or those of one owner, as they are now."""
         with self._lock:
             self._expire()
-            ids = self._store.registry if owner is None else self._store.queries.owned_by(owner)
-            return iter([self._store.subscription(name) for name in ids])
+            return iter(self._store.subscriptions(owner))
 
     def owner(self, id: str) -> str | None:
         """Return the owner of a subscription."""

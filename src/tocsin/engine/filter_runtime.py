@@ -12,8 +12,10 @@ from tocsin.language import Cnf, Dnf, Template, TemplateRows
 from tocsin.language.explanation import EventExplanation, explain_condition
 from tocsin.language.semantics import condition_truth
 from tocsin.language.template.columns import Column
+from tocsin.language.text_shapes import ShapedText, TextShape
 from tocsin.matching import (
     ConjunctionBatch,
+    ConjunctionGroup,
     EventBatch,
     IdArray,
     Matcher,
@@ -29,6 +31,7 @@ from tocsin.model import Event, Filter, Subscription
 from tocsin.model.errors import TemplateError
 from tocsin.model.event import is_deletion, matchable
 from tocsin.model.options import SubscriptionOptions
+from tocsin.model.values import Value
 from tocsin.subscriptions.filters import CompiledFilter, FilterCompiler, require_filter
 
 _NO_NUMBERS = np.empty(0, dtype=np.int64)
@@ -86,7 +89,7 @@ class FilterRuntime:
         self,
         template: Template,
         rows: TemplateRows,
-        ids: list[str],
+        ids: Sequence[str],
         options: SubscriptionOptions,  # noqa: ARG002 - the protocol of runtimes has it
     ) -> tuple[CompiledFilter, list[TemplateError]]:
         """Return the normal form that all rows of a template share."""
@@ -105,10 +108,36 @@ class FilterRuntime:
         batch = ConjunctionBatch.of_shapes(numbers, compiled, columns)
         return self._add(batch, dict.fromkeys(numbers.tolist(), weight) if weight != 1.0 else {})
 
-    def add_each(self, compiled: Mapping[int, tuple[CompiledFilter, Weight]]) -> ConjunctionBatch:
-        """Add filters by number, each with its weight; return the added filters."""
-        batch = ConjunctionBatch.of((number, normal) for number, (normal, _) in compiled.items())
+    def add_each(
+        self, compiled: Mapping[int, tuple[CompiledFilter | ShapedText, Weight]]
+    ) -> ConjunctionBatch:
+        """Add filters by number, each with its weight; return the added filters. Texts of one shape are added as columns."""
+        shaped: dict[TextShape, list[tuple[int, list[Value]]]] = {}
+        others: list[tuple[int, CompiledFilter]] = []
+        for number, (one, _) in compiled.items():
+            if not isinstance(one, ShapedText):
+                others.append((number, one))
+            elif len(compiled) == 1:  # columns of one row are not worth it
+                conjunction = one.shape.conjunction(one.constants)
+                query, normal = one.shape.bind(conjunction), Dnf((conjunction,))
+                others.append((number, self._compiler.compile(query, "text", normal)))
+            else:
+                shaped.setdefault(one.shape, []).append((number, one.constants))
+        batch = ConjunctionBatch.of(others)
+        groups = [group for shape, rows in shaped.items() for group in self._shape_groups(shape, rows)]
+        if groups:
+            batch = ConjunctionBatch((*batch.groups, *groups), batch.clauses)
         return self._add(batch, {n: weight for n, (_, weight) in compiled.items() if weight != 1.0})
+
+    def _shape_groups(
+        self, shape: TextShape, rows: list[tuple[int, list[Value]]]
+    ) -> tuple[ConjunctionGroup, ...]:
+        """Return the conjunctions of texts of one shape, with a column for each constant."""
+        normal = self._compiler.compile(shape.query, "text", shape.normal)
+        numbers = np.array([number for number, _ in rows], dtype=np.int64)
+        return ConjunctionBatch.of_shapes(
+            numbers, normal, shape.columns([constants for _, constants in rows])
+        ).groups
 
     def _add(self, batch: ConjunctionBatch, weights: Mapping[int, Weight]) -> ConjunctionBatch:
         added = ConjunctionBatch(batch.groups, batch.clauses, weights) if weights else batch

@@ -376,4 +376,6 @@ class EventPipeline:
         if len(ends):
             self._clock.saw(int(ends.max()))
         self.notified += len(changes)
-        return NamedAnswerChanges(changes.rows, store.ids()[changes.numbers], changes.old, changes.new)
+        numbers, which = np.unique(changes.numbers, return_inverse=True)
+        ids = np.array(store.registry.ids_of(numbers), dtype=object)[which]
+        return NamedAnswerChanges(changes.rows, ids, changes.old, changes.new)

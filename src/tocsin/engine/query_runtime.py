@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from tocsin.language import Cnf, Dnf, Template, TemplateRows
@@ -30,7 +30,7 @@ class QueryRuntime(Protocol[Compiled]):
         """
 
     def compile_rows(
-        self, template: Template, rows: TemplateRows, ids: list[str], options: SubscriptionOptions
+        self, template: Template, rows: TemplateRows, ids: Sequence[str], options: SubscriptionOptions
     ) -> tuple[Compiled, list[TemplateError]]:
         """Return a template as this runtime executes it, and the errors of rows that cannot be compiled."""
 

@@ -69,7 +69,7 @@ class NamedMatches(Struct, frozen=True):
         offsets = np.zeros(count + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])
         distinct, which = np.unique(numbers, return_inverse=True)
-        ids = [registry.id(number) for number in distinct.tolist()]
+        ids = registry.ids_of(distinct)
         if scores is not None:
             named = tuple(ids[i] for i in which.tolist())
             return cls(offsets, named, faults, tuple(scores.tolist()))

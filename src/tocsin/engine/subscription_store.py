@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -14,9 +15,10 @@ from tocsin.engine.clock import Clock
 from tocsin.engine.filter_runtime import FilterRuntime
 from tocsin.engine.notifications import first_answer
 from tocsin.engine.query_runtime import QueryRuntime
-from tocsin.language import Checked, Template
+from tocsin.language import Template
 from tocsin.language.check import QuerySource, read_query
 from tocsin.language.template.columns import Rows
+from tocsin.language.text_shapes import shaped_text
 from tocsin.matching import ConjunctionBatch, IdArray
 from tocsin.model import Filter, Notification, Query, Subscription, View
 from tocsin.model import Sequence as SequenceQuery
@@ -58,17 +60,20 @@ class SubscriptionStore:
         self.generation = 0
         self.expired = 0
         self.filter_count = 0
-        self._ids: tuple[int, NDArray[Any]] = (-1, np.empty(0, dtype=object))
 
-    def ids(self) -> NDArray[Any]:
-        """Return the ids of all subscriptions by number; built again only after a change."""
-        if self._ids[0] != self.generation:
-            self._ids = self.generation, self.registry.ids()
-        return self._ids[1]
+    def subscriptions(self, owner: str | None = None) -> list[Subscription]:
+        """Return all subscriptions, or those of one owner, in the order they came."""
+        if owner is None:
+            return [self._subscription(id_, number) for id_, number in self.registry.items()]
+        numbers = self.registry.in_order(self.queries.owned_by(owner))
+        ids = self.registry.ids_of(numbers)
+        return list(map(self._subscription, ids, numbers.tolist()))
 
     def subscription(self, id_: str) -> Subscription:
         """Return a subscription as it was given."""
-        number = self.registry.number(id_)
+        return self._subscription(id_, self.registry.number(id_))
+
+    def _subscription(self, id_: str, number: int) -> Subscription:
         validity = self.registry.validity(number)
         weight = self.queries.weights.get(number, 1.0)
         return Subscription(
@@ -86,15 +91,20 @@ class SubscriptionStore:
         self, id_: str, source: QuerySource, options: SubscriptionOptions
     ) -> CompiledSubscription[Any]:
         """Return a subscription compiled for its runtime, or raise `TocsinError`."""
-        return self.compile_checked(id_, read_query(source), options)
+        return self.compile_with_warnings(id_, source, options)[0]
 
-    def compile_checked(
-        self, id_: str, checked: Checked, options: SubscriptionOptions
-    ) -> CompiledSubscription[Any]:
-        """Return a subscription whose query has been read, compiled for its runtime."""
+    def compile_with_warnings(
+        self, id_: str, source: QuerySource, options: SubscriptionOptions
+    ) -> tuple[CompiledSubscription[Any], tuple[str, ...]]:
+        """Return a subscription compiled for its runtime, and the warnings for its writer; or raise `TocsinError`."""
+        text = source if isinstance(source, str) else None
+        shaped = None if text is None else shaped_text(text)
+        if shaped is not None and not shaped.shape.query.select:
+            return CompiledSubscription(None, shaped, options, text), ()
+        checked = read_query(source)
         query = checked.query
         compiled = self._runtime(type(query)).compile(query, id_, options, checked.normal)
-        return CompiledSubscription(query, compiled, options)
+        return CompiledSubscription(query, compiled, options, text), checked.warnings
 
     def compile_template(
         self, template: Template, rows: Rows, id_rule: str | None, options: SubscriptionOptions
@@ -108,11 +118,13 @@ class SubscriptionStore:
 
     # changing
 
-    def find_replaced(self, ids: Sequence[str], *, replace: bool) -> list[str]:
+    def find_replaced(
+        self, ids: Sequence[str], hashes: NDArray[np.int64] | None = None, *, replace: bool
+    ) -> list[str]:
         """Return the ids that are subscribed already, or raise `SubscriptionError` if they may not be replaced."""
-        taken = [id_ for id_ in ids if id_ in self.registry]
+        taken = self.registry.present(ids, hashes)
         if taken and not replace:
-            raise SubscriptionError("it is subscribed already; to change it, set `replace`", taken[0])
+            raise already_subscribed(taken[0])
         return taken
 
     def exchange(self, removed: Sequence[str], new: NewSubscriptions) -> ConjunctionBatch:
@@ -120,20 +132,24 @@ class SubscriptionStore:
         with self._reserve(len(new), removed) as numbers:
             each = list(zip(numbers, new.items(), strict=True))
             added = self.filters.add_each(
-                {
-                    number: (one.compiled, one.options.weight)
-                    for number, (_, one) in each
-                    if isinstance(one.query, Filter)
-                }
+                {number: (one.compiled, one.options.weight) for number, (_, one) in each if one.is_filter}
             )
             for number, (id_, one) in each:
-                if not isinstance(one.query, Filter):
+                if not one.is_filter:
                     self._add(_array([number]), one, {}, id_)
         self._remove(removed)
-        for number, (id_, one) in each:
-            self.registry.enter([number], [id_], one.options.validity)
-            self.queries.add(number, id_, one.query, one.options)
-            self.filter_count += isinstance(one.query, Filter)
+        for (options, is_text), run in groupby(each, key=_kept_alike):
+            together = list(run)
+            entered = _array([number for number, _ in together])
+            self.registry.enter(entered, [id_ for _, (id_, _) in together], options.validity)
+            if is_text:
+                texts = [str(one.text) for _, (_, one) in together]
+                self.queries.add_texts(entered, texts, options)
+                self.filter_count += len(texts)
+                continue
+            for number, (_, one) in together:
+                self.queries.add(number, one.query, options)
+                self.filter_count += one.is_filter
         self.generation += 1
         return added
 
@@ -145,8 +161,8 @@ class SubscriptionStore:
             one = CompiledSubscription(made.template.query, made.compiled, options)
             added = self._add(_array(numbers), one, made.rows.columns, "template")
         self._remove(removed)
-        self.registry.enter(numbers, made.ids, options.validity)
-        self.queries.add_template(numbers, made.ids, made.template, made.rows, options)
+        self.registry.enter(numbers, made.ids, options.validity, made.hashes)
+        self.queries.add_template(_array(numbers), made.template, made.rows, options)
         if isinstance(made.template.query, Filter):
             self.filter_count += len(numbers)
         self.generation += 1
@@ -168,12 +184,14 @@ class SubscriptionStore:
 
     def difference(self, sought: NewSubscriptions, owner: str) -> Difference:
         """Return what would change if the subscriptions of an owner became those sought."""
-        both = [id_ for id_ in sought if id_ in self.registry]
+        both = self.registry.present(list(sought))
+        present = set(both)
         changed = {id_ for id_ in both if not self._is_same(id_, sought[id_])}
+        owned = self.registry.ids_of(self.registry.in_order(self.queries.owned_by(owner)))
         return Difference(
-            added=tuple(id_ for id_ in sought if id_ not in self.registry),
+            added=tuple(id_ for id_ in sought if id_ not in present),
             changed=tuple(id_ for id_ in both if id_ in changed),
-            removed=tuple(id_ for id_ in self.queries.owned_by(owner) if id_ not in sought),
+            removed=tuple(id_ for id_ in owned if id_ not in sought),
             unchanged=tuple(id_ for id_ in both if id_ not in changed),
         )
 
@@ -191,8 +209,8 @@ class SubscriptionStore:
 
     def expiry_warning(self, options: SubscriptionOptions) -> tuple[str, ...]:
         """Return a warning if a new subscription has expired already."""
-        until, now = options.validity.valid_until, self._clock.now()
-        if until == FOREVER or until + self._retention > now:
+        until = options.validity.valid_until
+        if until == FOREVER or until + self._retention > (now := self._clock.now()):
             return ()
         warning = (
             f"it has expired already: it is valid until {until}, and the clock says "
@@ -229,7 +247,7 @@ class SubscriptionStore:
         """Tell whether the stored subscription equals `other` in query, weight, witness and validity."""
         number, options = self.registry.number(id_), other.options
         return (
-            self.queries.query(number) == other.query
+            self.queries.is_same(number, other.text, other.read)
             and self.queries.weights.get(number, 1.0) == options.weight
             and self.queries.witness(number) == options.witness
             and self.registry.validity(number) == options.validity
@@ -257,9 +275,10 @@ class SubscriptionStore:
         for id_ in ids:
             number = self.registry.remove(id_)
             self.filter_count -= self.queries.kind(number) is Filter
-            self.queries.remove(number, id_)
+            self.queries.remove(number)
             numbers.append(number)
-        self._remove_numbers(numbers)
+        if numbers:
+            self._remove_numbers(numbers)
 
     def _remove_numbers(self, numbers: list[int]) -> None:
         self.sequences.remove(numbers)
@@ -268,6 +287,19 @@ class SubscriptionStore:
 
 
 _NO_FILTERS: Final = ConjunctionBatch(())
+
+
+def already_subscribed(id_: str) -> SubscriptionError:
+    """Return the error for an id that is subscribed and may not be replaced."""
+    return SubscriptionError("it is subscribed already; to change it, set `replace`", id_)
+
+
+def _kept_alike(
+    each: tuple[int, tuple[str, CompiledSubscription[Any]]],
+) -> tuple[SubscriptionOptions, bool]:
+    """Return what the subscriptions have in common that are entered together."""
+    _, (_, one) = each
+    return one.options, one.stored_text is not None
 
 
 def _array(numbers: list[int]) -> IdArray:

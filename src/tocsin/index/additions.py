@@ -83,10 +83,8 @@ class Addition(Struct, frozen=True):
         """Return the subscriptions of a template's rows, or of those at some positions."""
         rows, ids = made.rows, made.ids
         if positions is not None and len(positions) < len(ids):
-            rows, ids = (
-                rows.take(np.array(positions, dtype=np.int64)),
-                [ids[position] for position in positions],
-            )
+            at = np.array(positions, dtype=np.int64)
+            rows, ids = rows.take(at), ids.take(at)
         selects: Sequence[str | None] = [None] * len(ids)
         query = require_filter(made.template.query, "template")
         if query.select:

@@ -56,7 +56,7 @@ class Contents:
         for shard, draft in enumerate(self.drafts):
             if self._matcher is None:
                 draft.let_grow()
-            self.where.update(dict.fromkeys(draft.registry.subscriptions.numbers, shard))
+            self.where.update(dict.fromkeys(draft.registry.subscriptions, shard))
         self.placement = (
             placement if self.where else None
         )  # a placement that was chosen for no subscription is no use

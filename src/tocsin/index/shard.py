@@ -127,7 +127,7 @@ class ShardDraft:
         if not isinstance(matcher, _ConjunctionSource):
             raise MatcherError(f"a matcher of kind {type(matcher).__name__} cannot return its conjunctions")
         found: dict[int, list[Conjunction]] = {
-            number: [] for number in self.registry.subscriptions.numbers.values()
+            number: [] for _, number in self.registry.subscriptions.items()
         }
         for ids, conjunction in matcher.conjunctions():
             found[int(ids[0])].append(conjunction)

@@ -113,7 +113,7 @@ class ShardRegistry:
         """Return all subscriptions by their validity."""
         selects = list(self._selects)
         found: dict[Validity, list[Record]] = {}
-        for id_, number in self.subscriptions.numbers.items():
+        for id_, number in self.subscriptions.items():
             code = int(self._columns.select[number])
             select = None if code == WHOLE_EVENT else selects[code]
             record = Record(id_, int(self._columns.digest[number]), select)

@@ -11,7 +11,7 @@ from tocsin.language.build.expressions import Clause
 from tocsin.language.build.queries import StreamBuilder, TableBuilder
 from tocsin.language.json_form import from_json
 from tocsin.language.normal import Cnf, Dnf, dnf_unless_cnf_is_smaller
-from tocsin.language.parsing.parser import canonical, read
+from tocsin.language.parsing.parser import canonical, parse, read
 from tocsin.language.printer import condition_text
 from tocsin.language.text_shapes import remember_shape, shaped_text
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate, leaves
@@ -51,6 +51,12 @@ def check(text: str, *, template: bool = False) -> Checked:
     if not template and not checked.warnings:
         remember_shape(text, query)
     return checked
+
+
+def read_text(text: str) -> Query:
+    """Return the query of a text, without checking whether it can match."""
+    shaped = shaped_text(text)
+    return parse(text) if shaped is None else shaped.filter()
 
 
 def read_query(source: QuerySource) -> Checked:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from tocsin.language.normal import Dnf
 from tocsin.model.conditions import And, Condition, Conjunction, Operator, Predicate
@@ -26,6 +28,7 @@ _CONSTANT: Final = re.compile(
 _COMPARISONS: Final = frozenset(
     (Operator.EQ, Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE)
 )
+_EXACT: Final = 2.0**53  # below it every integer is a float
 _MOST: Final = 4096  # shapes that are remembered
 
 
@@ -50,6 +53,13 @@ class TextShape(Struct, frozen=True, eq=False):
                 )
             ]
         )
+
+    def columns(self, constants: Sequence[Sequence[Value]]) -> dict[str, NDArray[Any]]:
+        """Return a column for each parameter, with the constants of many texts."""
+        return {
+            str(i): _numbers(values) if kind is Kind.NUMBER else _objects(values)
+            for i, (kind, values) in enumerate(zip(self.kinds, zip(*constants, strict=True), strict=True), 1)
+        }
 
     def bind(self, conjunction: Conjunction) -> Filter:
         """Return the filter of such a conjunction."""
@@ -159,6 +169,19 @@ def _shape(query: Query, constants: list[Value], is_negative: tuple[bool, ...]) 
 
 def _condition(conjunction: Conjunction) -> Condition:
     return And(conjunction) if len(conjunction) > 1 else conjunction[0]
+
+
+def _numbers(values: Sequence[Any]) -> NDArray[Any]:
+    """Return numbers as floats if these equal them, or else as they are."""
+    try:
+        floats = np.array(values, dtype=np.float64)
+    except OverflowError:
+        return _objects(values)
+    return floats if np.abs(floats).max() < _EXACT else _objects(values)
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def _is_simple(predicate: Predicate) -> bool:

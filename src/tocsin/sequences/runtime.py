@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence as AbstractSequence
 from typing import Protocol
 
 import numpy as np
@@ -114,7 +115,7 @@ class SequenceRuntime:
             raise SubscriptionError(fault.reason, fault.id or id_) from fault
 
     def compile_rows(
-        self, template: Template, rows: TemplateRows, ids: list[str], options: SubscriptionOptions
+        self, template: Template, rows: TemplateRows, ids: AbstractSequence[str], options: SubscriptionOptions
     ) -> tuple[CompiledSequences, list[TemplateError]]:
         """Return the compiled template, and the errors of rows that cannot be compiled."""
         assert isinstance(template.query, Sequence)  # noqa: S101 - the caller asked

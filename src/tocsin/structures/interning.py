@@ -95,6 +95,12 @@ class InterningTable(Generic[Value]):
             if self._unused:
                 self._unused.difference_update(codes.tolist())
 
+    def retain_one(self, code: int) -> None:
+        """Count one use of a code."""
+        self._uses[code] += 1
+        if self._unused:
+            self._unused.discard(code)
+
     def release(self, codes: Int64s) -> list[Value]:
         """Take back one use of each of these codes; return the values that are forgotten."""
         if not len(codes):

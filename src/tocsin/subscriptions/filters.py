@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as AbstractSequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -26,7 +27,7 @@ class FilterCompiler(Struct, frozen=True):
         return (smaller_form if self.clauses else disjunctive_form)(query, id_, normal)
 
     def compile_rows(
-        self, template: Template, rows: TemplateRows, _: list[str]
+        self, template: Template, rows: TemplateRows, _: AbstractSequence[str]
     ) -> tuple[CompiledFilter, list[TemplateError]]:
         """Return the normal form that all rows of a template share; no row fails by itself."""
         query = require_filter(template.query, "template")

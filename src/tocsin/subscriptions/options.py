@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from tocsin.matching.ranking import check_weight
 from tocsin.model.errors import KindError, MatcherError, SubscriptionError
@@ -20,6 +21,14 @@ def read_options(
     witness: object = None,
 ) -> SubscriptionOptions:
     """Return the options as the engine stores them, or raise `SubscriptionError`."""
+    if (
+        valid_from is None
+        and valid_until is None
+        and witness is None
+        and type(weight) is float
+        and weight == 1.0
+    ):
+        return _plain_options(owner)
     try:
         validity = Validity(
             ALWAYS if valid_from is None else read_time(valid_from),
@@ -38,6 +47,12 @@ def read_options(
     # A copy, so that later changes of the caller's mapping do not reach the subscription.
     stored = dict(weight) if isinstance(weight, Mapping) else weight
     return SubscriptionOptions(validity, owner, stored, witness)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1024)
+def _plain_options(owner: str | None) -> SubscriptionOptions:
+    """Return the options of most subscriptions; those of an owner share them."""
+    return SubscriptionOptions(owner=owner)
 
 
 def check_id(id_: object) -> None:

@@ -3,42 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Final, Literal
 
 import numpy as np
 from msgspec import Struct
 
 from tocsin.language import Template, TemplateRows
+from tocsin.language.check import read_text
 from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
 from tocsin.matching import IdArray
 from tocsin.model import Filter, Query
 from tocsin.model.options import SubscriptionOptions
 from tocsin.model.queries import SelectItem
+from tocsin.structures.array_types import Int32s
+from tocsin.structures.batch_rows import BatchRows
+from tocsin.structures.growth import roomier
+from tocsin.structures.interning import InterningTable
+from tocsin.structures.packed_strings import PackedStrings
+
+_NOBODY: Final = -1
+_NO_NUMBERS: Final = np.empty(0, dtype=np.int64)
+_READ: Final = 4096  # texts whose queries are at hand
+_FEW: Final = 64  # texts up to which each is kept as a string
 
 
-class _StoredTemplate(Struct, eq=False):
-    """The rows of one template, and how many of them are still subscribed."""
+class _StoredTemplate(Struct, eq=False, frozen=True):
+    """The rows of one template."""
 
     template: Template
     rows: TemplateRows
-    numbers: list[int]  # by position; some have been removed
-    left: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, positions: IdArray, /) -> _StoredTemplate:
+        return _StoredTemplate(self.template, self.rows.take(positions))
 
 
 class QueryStore:
     """The query, owner, weight and witness option of each subscription, by number.
 
-    The rows of a template share its query; a row's own query is bound only where somebody asks for it.
+    The rows of a template share its query; a row's own query is bound only where somebody asks for it. Filters that came
+    as texts, and select nothing, are kept as texts, which take a tenth of a query's memory, and are read again.
     """
 
     def __init__(self) -> None:
-        self._queries: dict[int, Query] = {}  # of subscriptions that came one by one
-        self._templates: dict[
-            int, tuple[_StoredTemplate, int]
-        ] = {}  # the others: the template and the row's position
-        self._owned: dict[str, dict[str, None]] = {}
-        self._owners: dict[int, str] = {}
+        self._sources: list[Query | str | None] = []  # [number] those that came one by one; it may be shorter
+        self._batches: BatchRows[_StoredTemplate | PackedStrings] = BatchRows()  # the others
+        self._owners: InterningTable[str] = InterningTable()
+        self._owner_codes: Int32s = np.full(0, _NOBODY, dtype=np.int32)  # [number]; it may be shorter
         self.weights: dict[int, float | Mapping[str, float]] = {}  # other than 1
         self.selecting = 0  # filters with a select list
         self._full_witness: set[int] = set()  # sequences that report every event of their steps
@@ -50,29 +65,31 @@ class QueryStore:
 
     def unbound(self, number: int) -> tuple[Query, dict[str, Any] | None]:
         """Return a query; for a template's row, the template's query and the values of its parameters."""
-        if number in self._queries:
-            return self._queries[number], None
-        stored, position = self._templates[number]
-        return stored.template.query, bindings_at(stored.rows.columns, position)
+        found = self._source(number)
+        if isinstance(found, str):
+            return _read_again(found), None
+        if isinstance(found, tuple):
+            stored, row = found
+            return stored.template.query, bindings_at(stored.rows.columns, row)
+        return found, None
 
     def kind(self, number: int) -> type[Query]:
         """Return whether a subscription is a `Filter`, a `Sequence` or a `View`."""
-        if number in self._queries:
-            return type(self._queries[number])
-        return type(self._templates[number][0].template.query)
+        found = self._source(number)
+        if isinstance(found, str):
+            return Filter
+        return type(found[0].template.query if isinstance(found, tuple) else found)
 
     def selects_of(self, numbers: IdArray) -> list[tuple[SelectItem, ...]]:
         """Return the select lists of filters; empty for those that select the whole event."""
-        found = []
-        for number in numbers.tolist():
-            query = self._queries.get(number)
-            if query is None:
-                query = self._templates[number][0].template.query
-                # Binding costs more than the rest of a notification: only a template that selects needs it.
-                if _selects(query):
-                    query = self.query(number)
-            found.append(query.select if isinstance(query, Filter) else ())
-        return found
+        return list(map(self._select, numbers.tolist()))
+
+    def is_same(self, number: int, text: str | None, query: Query | None) -> bool:
+        """Tell whether a subscription has this query, given as what it is or as a text that says it."""
+        source = self._source(number)
+        if isinstance(source, str) and source == text:
+            return True
+        return self.query(number) == (read_text(str(text)) if query is None else query)
 
     def stream(self, number: int) -> str | None:
         """Return the stream that a filter reads; None if it reads every stream."""
@@ -85,71 +102,93 @@ class QueryStore:
 
     def owner(self, number: int) -> str | None:
         """Return the owner of a subscription."""
-        return self._owners.get(number)
+        codes = self._owner_codes
+        code = codes.item(number) if number < len(codes) else _NOBODY
+        return None if code == _NOBODY else self._owners.value(code)
 
-    def owned_by(self, owner: str) -> tuple[str, ...]:
-        """Return the ids of an owner's subscriptions, in the order they came."""
-        return tuple(self._owned.get(owner, ()))
+    def owned_by(self, owner: str) -> IdArray:
+        """Return the numbers of an owner's subscriptions, ascending."""
+        code = self._owners.codes.get(owner)
+        return np.flatnonzero(self._owner_codes == code) if code is not None else _NO_NUMBERS
 
-    def add(self, number: int, id_: str, query: Query, options: SubscriptionOptions) -> None:
-        """Store the query of one subscription."""
-        self._queries[number] = query
-        self.selecting += _selects(query)
-        self._add_options([number], [id_], options)
+    def add(self, number: int, source: Query | str, options: SubscriptionOptions) -> None:
+        """Store the query of one subscription, or the text of a filter that selects nothing."""
+        self._sources.extend([None] * (number + 1 - len(self._sources)))
+        self._sources[number] = source
+        self.selecting += not isinstance(source, str) and _selects(source)
+        if options.owner is not None or options.weight != 1.0 or options.witness is not None:
+            self._add_options(np.array([number]), options)
+
+    def add_texts(self, numbers: IdArray, texts: Sequence[str], options: SubscriptionOptions) -> None:
+        """Store the texts of filters that select nothing."""
+        if len(texts) <= _FEW:
+            for number, text in zip(numbers.tolist(), texts, strict=True):
+                self.add(number, text, options)
+        else:
+            self._batches.add(numbers, PackedStrings(texts))
+            self._add_options(numbers, options)
 
     def add_template(
-        self,
-        numbers: list[int],
-        ids: Sequence[str],
-        template: Template,
-        rows: TemplateRows,
-        options: SubscriptionOptions,
+        self, numbers: IdArray, template: Template, rows: TemplateRows, options: SubscriptionOptions
     ) -> None:
         """Store the queries of a template's rows."""
-        stored = _StoredTemplate(template, rows, numbers, len(numbers))
         self.selecting += len(numbers) * _selects(template.query)
-        self._templates.update((number, (stored, position)) for position, number in enumerate(numbers))
-        self._add_options(numbers, ids, options)
+        self._batches.add(numbers, _StoredTemplate(template, rows))
+        self._add_options(numbers, options)
 
-    def remove(self, number: int, id_: str) -> None:
-        """Remove the query, options and owner of a subscription; `id_` finds it among its owner's."""
-        query = self._queries.pop(number, None)
-        if query is None:
-            stored, _ = self._templates.pop(number)
-            query = stored.template.query
-            stored.left -= 1
-            # Removed rows are dropped once most have gone, so that a row costs amortised constant time.
-            if stored.left and 4 * stored.left < len(stored.numbers):
-                self._compact(stored)
-        self.selecting -= _selects(query)
+    def remove(self, number: int) -> None:
+        """Remove the query, options and owner of a subscription."""
+        found = self._source(number)
+        if number in self._batches:
+            self._batches.remove(number)
+        else:
+            self._sources[number] = None
+        if not isinstance(found, str):
+            self.selecting -= _selects(found[0].template.query if isinstance(found, tuple) else found)
         self._full_witness.discard(number)
         self.weights.pop(number, None)
-        owner = self._owners.pop(number, None)
-        if owner is not None:
-            del self._owned[owner][id_]
-            if not self._owned[owner]:
-                del self._owned[owner]
+        if self.owner(number) is not None:
+            self._owners.release_one(self._owner_codes.item(number))
+            self._owner_codes[number] = _NOBODY
 
-    def _add_options(self, numbers: Sequence[int], ids: Sequence[str], options: SubscriptionOptions) -> None:
+    def _source(self, number: int) -> Query | str | tuple[_StoredTemplate, int]:
+        """Return a query, a text, or a template and its row."""
+        if number in self._batches:
+            batch, row = self._batches.find(number)
+            return batch.at(row) if isinstance(batch, PackedStrings) else (batch, row)
+        source = self._sources[number]
+        assert source is not None  # noqa: S101 - the number is of a subscription
+        return source
+
+    def _select(self, number: int) -> tuple[SelectItem, ...]:
+        # Binding costs more than the rest of a notification, and a text selects nothing.
+        if number in self._batches:
+            batch, _ = self._batches.find(number)
+            if isinstance(batch, PackedStrings) or not _selects(batch.template.query):
+                return ()
+            query = self.query(number)
+        else:
+            source = self._sources[number]
+            if source is None or isinstance(source, str):
+                return ()
+            query = source
+        return query.select if isinstance(query, Filter) else ()
+
+    def _add_options(self, numbers: IdArray, options: SubscriptionOptions) -> None:
         """Store the weight, the witness option and the owner of new subscriptions."""
         if options.weight != 1.0:
-            self.weights.update(dict.fromkeys(numbers, options.weight))
+            self.weights.update(dict.fromkeys(numbers.tolist(), options.weight))
         if options.witness is not None:
-            self._full_witness.update(numbers)
-        if options.owner is not None:
-            self._owned.setdefault(options.owner, {}).update(dict.fromkeys(ids))
-            self._owners.update(dict.fromkeys(numbers, options.owner))
+            self._full_witness.update(numbers.tolist())
+        if options.owner is not None and len(numbers):
+            known, needed = self._owner_codes, int(numbers.max()) + 1
+            if needed > len(known):
+                self._owner_codes = np.full(roomier(len(known), needed), _NOBODY, dtype=np.int32)
+                self._owner_codes[: len(known)] = known
+            self._owner_codes[numbers] = self._owners.acquire(options.owner, len(numbers))
 
-    def _compact(self, stored: _StoredTemplate) -> None:
-        """Drop the template rows of removed subscriptions."""
-        kept = [
-            (position, number)
-            for position, number in enumerate(stored.numbers)
-            if self._templates.get(number, (None, -1)) == (stored, position)
-        ]
-        stored.rows = stored.rows.take(np.array([position for position, _ in kept], dtype=np.int64))
-        stored.numbers = [number for _, number in kept]
-        self._templates.update((number, (stored, i)) for i, number in enumerate(stored.numbers))
+
+_read_again = lru_cache(maxsize=_READ)(read_text)
 
 
 def _selects(query: Query) -> bool:

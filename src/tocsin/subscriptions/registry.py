@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,27 @@ from numpy.typing import NDArray
 from tocsin.matching import IdArray
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.options import ALWAYS, FOREVER, Validity, is_valid_at
+from tocsin.structures.batch_rows import BatchRows
 from tocsin.structures.growth import grown
+from tocsin.structures.hash_table import HashTable
+from tocsin.structures.packed_strings import LazyStrings, PackedStrings
 from tocsin.structures.slots import Slots
+
+_FEW: Final = 64  # ids up to which each is kept as a string, and looked up by itself
 
 
 class _Columns(NamedTuple):
     valid_from: NDArray[np.int64]
     valid_until: NDArray[np.int64]
+    arrival: NDArray[np.int64]  # -1 for a free number
+
+
+class _Expiry(NamedTuple):
+    """Subscriptions that came one after another, and expire together."""
+
+    valid_until: int
+    first: int  # the arrival of the first: no two entries have the same
+    numbers: IdArray
 
 
 class SubscriptionRegistry:
@@ -27,16 +41,22 @@ class SubscriptionRegistry:
     Runtimes and matchers know a subscription by its number, which is given again after the subscription is removed. A
     caller reserves numbers, adds to a runtime under them, and enters the ids last, so that a refused subscription leaves
     no trace here. The validity, which every match needs, is in arrays by number. The registry has one writer at a time.
+
+    A single id is kept as a string. The ids of many are kept as one `LazyStrings`: the pattern over the columns of a
+    template, or a block of characters. A number is found by its id's hash, and verified by making the id again.
     """
 
     def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-        self._ids: list[str | None] = []
+        self._names: list[str | None] = []  # [number] ids that came one by one; it may be shorter
+        self._made: BatchRows[LazyStrings] = BatchRows()  # the others
+        self._by_hash = HashTable()
         self._slots = Slots()
-        self._expiries: list[tuple[int, int, str]] = []  # a heap of (valid_until, number, id); some are stale
+        self._arrivals = 0  # subscriptions ever entered
+        self._expiries: list[_Expiry] = []  # a heap; some are stale
+        self._expiring = 0  # numbers in it
         self.has_validity = False  # whether the validity of any subscription was ever limited
-        self.valid_from: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # [number]
-        self.valid_until: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # [number]
+        none = np.empty(0, dtype=np.int64)
+        self._columns = _Columns(none, none, none)
 
     @classmethod
     def restore(
@@ -44,61 +64,112 @@ class SubscriptionRegistry:
     ) -> SubscriptionRegistry:
         """Return the registry with these ids and validities by number; a free number has no id."""
         registry = cls()
-        registry._ids = ids
-        registry.numbers = {id_: number for number, id_ in enumerate(ids) if id_ is not None}
-        registry._slots = Slots(len(ids), [number for number, id_ in enumerate(ids) if id_ is None])
-        registry.valid_from, registry.valid_until = valid_from.copy(), valid_until.copy()
+        free = [number for number, id_ in enumerate(ids) if id_ is None]
+        registry._slots = Slots(len(ids), free)
+        registry._grow(len(ids))
+        used = np.delete(np.arange(len(ids)), free)
+        registry.enter(used, [id_ for id_ in ids if id_ is not None], Validity())
+        registry.valid_from[used], registry.valid_until[used] = valid_from[used], valid_until[used]
         registry.has_validity = registry.is_any_limited()
-        used = np.array(list(registry.numbers.values()), dtype=np.int64)
-        ending = used[valid_until[used] != FOREVER]
-        registry._expiries = [(int(valid_until[n]), n, str(ids[n])) for n in ending.tolist()]
-        heapify(registry._expiries)
+        registry._expiries = registry._expiries_of(used[valid_until[used] != FOREVER])
+        registry._expiring = len(registry._expiries)
         return registry
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self._by_hash)
 
     def __contains__(self, id_: object) -> bool:
-        return id_ in self.numbers
+        return isinstance(id_, str) and self._find(id_) is not None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self.numbers))
+        return (id_ for id_, _ in self.items())
+
+    def items(self) -> Iterator[tuple[str, int]]:
+        """Return the ids and numbers of all subscriptions as they are now, in the order they came."""
+        numbers = self.in_order(np.flatnonzero(self._columns.arrival[: self.capacity] >= 0))
+        return zip(self.ids_of(numbers), numbers.tolist(), strict=True)
+
+    def in_order(self, numbers: IdArray) -> IdArray:
+        """Return the numbers of subscriptions in the order they came."""
+        arrival = self._columns.arrival[numbers]
+        return numbers if (arrival[1:] > arrival[:-1]).all() else numbers[np.argsort(arrival)]
 
     @property
     def capacity(self) -> int:
         """Return one more than the largest number that was ever given."""
-        return len(self._ids)
+        return self._slots.top
+
+    @property
+    def valid_from(self) -> NDArray[np.int64]:
+        """Return from when each subscription applies, by number."""
+        return self._columns.valid_from
+
+    @property
+    def valid_until(self) -> NDArray[np.int64]:
+        """Return until when each subscription applies, by number."""
+        return self._columns.valid_until
 
     def number(self, id_: str) -> int:
         """Return a subscription's number, or raise `SubscriptionError` if there is none."""
-        try:
-            return self.numbers[id_]
-        except KeyError:
-            raise SubscriptionError("it is not subscribed", id_) from None
+        number = self._find(id_)
+        if number is None:
+            raise SubscriptionError("it is not subscribed", id_)
+        return number
+
+    def present(self, ids: Sequence[str], hashes: NDArray[np.int64] | None = None) -> list[str]:
+        """Return those of these ids that are subscribed; `hashes` are theirs, if they are known."""
+        if len(ids) <= _FEW:
+            return [id_ for id_ in ids if id_ in self]
+        positions, numbers = self._by_hash.find(_hashes(ids) if hashes is None else hashes)
+        found = zip(positions.tolist(), self.ids_of(numbers), strict=True)
+        return [id_ for position, id_ in sorted(found) if ids[position] == id_]
 
     def id(self, number: int) -> str:
         """Return the id of the subscription with this number."""
-        found = self._ids[number]
-        if found is None:
+        name = self._names[number] if number < len(self._names) else None
+        if name is not None:
+            return name
+        if number not in self._made:
             raise SubscriptionError(f"no subscription has the number {number}")
-        return found
+        ids, row = self._made.find(number)
+        return ids.at(row)
 
     def ids_of(self, numbers: IdArray) -> list[str]:
         """Return the ids of subscriptions."""
-        return list(map(cast("list[str]", self._ids).__getitem__, numbers.tolist()))
+        if len(numbers) <= _FEW:
+            # Written out, because each notification of a published event needs it.
+            names, few = self._names, []
+            for number in numbers.tolist():
+                name = names[number] if number < len(names) else None
+                if name is None:
+                    ids, row = self._made.find(number)
+                    name = ids.at(row)
+                few.append(name)
+            return few
+        found = np.empty(len(numbers), dtype=object)
+        is_made = self._made.has(numbers)
+        found[~is_made] = list(map(self._names.__getitem__, numbers[~is_made].tolist()))
+        made = np.flatnonzero(is_made)
+        for ids, positions, rows in self._made.group(numbers[made]):
+            found[made[positions]] = list(map(ids.at, rows.tolist()))
+        listed: list[str] = found.tolist()
+        return listed
 
     def ids(self) -> NDArray[Any]:
         """Return all ids by number; None for a free number."""
-        return np.fromiter(self._ids, dtype=object, count=len(self._ids))
+        found = np.full(self.capacity, None, dtype=object)
+        used = np.flatnonzero(self._columns.arrival[: self.capacity] >= 0)
+        found[used] = self.ids_of(used)
+        return found
 
     def validity(self, number: int) -> Validity:
         """Return when the subscription with this number applies."""
-        return Validity(int(self.valid_from[number]), int(self.valid_until[number]))
+        return Validity(self.valid_from.item(number), self.valid_until.item(number))
 
     def is_any_limited(self) -> bool:
         """Tell whether any subscription that is there now has a limited validity."""
-        used = np.array(list(self.numbers.values()), dtype=np.int64)
-        return bool(((self.valid_from[used] != ALWAYS) | (self.valid_until[used] != FOREVER)).any())
+        valid_from, valid_until, arrival = self._columns
+        return bool(((arrival >= 0) & ((valid_from != ALWAYS) | (valid_until != FOREVER))).any())
 
     def is_valid(self, numbers: IdArray, times: NDArray[np.int64] | int) -> NDArray[np.bool_]:
         """Return a mask of the subscriptions that apply to events that ended at these times."""
@@ -107,54 +178,112 @@ class SubscriptionRegistry:
     def reserve(self, count: int) -> list[int]:
         """Return numbers that no subscription has; the caller enters or releases them."""
         numbers = self._slots.take_many(count)
-        self._ids.extend([None] * (self._slots.top - len(self._ids)))
-        self._grow(len(self._ids))
+        self._grow(self._slots.top)
         return numbers
 
     def release(self, numbers: Sequence[int]) -> None:
         """Free numbers that were reserved and not entered."""
         self._slots.give_many(reversed(numbers))
 
-    def enter(self, numbers: Sequence[int], ids: Sequence[str], validity: Validity) -> None:
-        """Enter subscriptions under reserved numbers."""
-        for id_, number in zip(ids, numbers, strict=True):
-            self._ids[number] = id_
-        self.numbers.update(zip(ids, numbers, strict=True))
+    def enter(
+        self,
+        numbers: Sequence[int] | IdArray,
+        ids: Sequence[str],
+        validity: Validity,
+        hashes: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Enter subscriptions under reserved numbers; `hashes` are those of the ids, if they are known."""
+        if len(ids) == 1 and validity.valid_until == FOREVER:
+            self._enter_one(int(numbers[0]), ids[0], validity)
+            return
+        at = np.asarray(numbers, dtype=np.int64)
+        if len(ids) > _FEW or isinstance(ids, LazyStrings):
+            self._made.add(at, ids if isinstance(ids, LazyStrings) else PackedStrings(ids))
+        else:
+            self._names.extend([None] * (int(at.max(initial=-1)) + 1 - len(self._names)))
+            for number, id_ in zip(at.tolist(), ids, strict=True):
+                self._names[number] = id_
+        self._by_hash.insert(at, _hashes(ids) if hashes is None else hashes)
+        first, self._arrivals = self._arrivals, self._arrivals + len(at)
+        valid_from, valid_until, arrival = self._columns
+        arrival[at] = np.arange(first, self._arrivals)
+        valid_from[at] = validity.valid_from
+        valid_until[at] = validity.valid_until
         self.has_validity |= validity.is_limited
-        self.valid_from[numbers] = validity.valid_from
-        self.valid_until[numbers] = validity.valid_until
-        if validity.valid_until != FOREVER:
-            entries = [(validity.valid_until, number, id_) for id_, number in zip(ids, numbers, strict=True)]
-            if len(entries) < 16:  # below that, pushing costs less than ordering the whole heap anew
-                for entry in entries:
-                    heappush(self._expiries, entry)
-            else:
-                self._expiries += entries
-                heapify(self._expiries)
+        if validity.valid_until != FOREVER and len(at):
+            heappush(self._expiries, _Expiry(validity.valid_until, first, at))
+            self._expiring += len(at)
+
+    def _enter_one(self, number: int, id_: str, validity: Validity) -> None:
+        """Enter one subscription that does not expire: with so few, handling arrays would cost most."""
+        self._names.extend([None] * (number + 1 - len(self._names)))
+        self._names[number] = id_
+        self._by_hash.insert_one(number, hash(id_))
+        valid_from, valid_until, arrival = self._columns
+        arrival[number] = self._arrivals
+        valid_from[number], valid_until[number] = validity.valid_from, FOREVER
+        self._arrivals += 1
+        self.has_validity |= validity.is_limited
 
     def remove(self, id_: str) -> int:
         """Remove a subscription and return the number it had."""
-        number = self.numbers.pop(id_)
-        self._ids[number] = None
+        number = self.number(id_)
+        self._by_hash.remove(number)
+        if number in self._made:
+            self._made.remove(number)
+        else:
+            self._names[number] = None
+        self._columns.arrival[number] = -1
         self._slots.give(number)
-        if len(self._expiries) > 64 and len(self._expiries) > 4 * len(self.numbers):
-            self._expiries = [entry for entry in self._expiries if self._is_current(*entry)]
-            heapify(self._expiries)
+        if self._expiring > 64 and self._expiring > 4 * len(self):
+            self._drop_stale()
         return number
 
     def expired(self, now: int) -> list[str]:
         """Return the ids of the subscriptions that have expired by `now`; each is returned once."""
-        found: dict[str, None] = {}
-        while self._expiries and self._expiries[0][0] <= now:
-            until, number, id_ = heappop(self._expiries)
-            if self._is_current(until, number, id_):
-                found[id_] = None
-        return list(found)
+        found: list[str] = []
+        while self._expiries and self._expiries[0].valid_until <= now:
+            entry = heappop(self._expiries)
+            self._expiring -= len(entry.numbers)
+            found += self.ids_of(self._current(entry))
+        return found
 
-    def _is_current(self, until: int, number: int, id_: str) -> bool:
-        """Tell whether an entry of the expiry heap is not stale."""
-        return self.numbers.get(id_) == number and bool(self.valid_until[number] == until)
+    def _find(self, id_: str) -> int | None:
+        for number in self._by_hash.numbers_of(hash(id_)):
+            if self.id(number) == id_:
+                return number
+        return None
+
+    def _current(self, entry: _Expiry) -> IdArray:
+        """Return the numbers that still have the subscription that came with the entry."""
+        came = np.arange(entry.first, entry.first + len(entry.numbers))
+        is_current: NDArray[np.bool_] = self._columns.arrival[entry.numbers] == came
+        return entry.numbers[is_current]
+
+    def _drop_stale(self) -> None:
+        """Keep the entries of which a quarter is still there; the others are divided into those that are."""
+        kept: list[_Expiry] = []
+        for entry in self._expiries:
+            current = self._current(entry)
+            is_current = 4 * len(current) >= len(entry.numbers)
+            kept += [entry] if is_current else self._expiries_of(current)
+        heapify(kept)
+        self._expiries = kept
+        self._expiring = sum(len(entry.numbers) for entry in kept)
+
+    def _expiries_of(self, numbers: IdArray) -> list[_Expiry]:
+        """Return an entry for each of these subscriptions, in the order of the heap."""
+        _, valid_until, arrival = self._columns
+        return sorted(
+            _Expiry(valid_until.item(number), arrival.item(number), numbers[i : i + 1].copy())
+            for i, number in enumerate(numbers.tolist())
+        )
 
     def _grow(self, size: int) -> None:
-        columns = _Columns(self.valid_from, self.valid_until)
-        self.valid_from, self.valid_until = grown(columns, _Columns._fields, size)
+        known = len(self._columns.arrival)
+        self._columns = grown(self._columns, _Columns._fields, size)
+        self._columns.arrival[known:] = -1
+
+
+def _hashes(ids: Sequence[str]) -> NDArray[np.int64]:
+    return np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))

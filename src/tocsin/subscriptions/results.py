@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from msgspec import Struct
 
 from tocsin.model import Notification
-from tocsin.model.errors import TemplateError
+from tocsin.model.errors import TemplateError, TocsinError
 from tocsin.model.subscription import Answer
 
 
@@ -28,14 +30,27 @@ class Subscribed(Struct, frozen=True):
 class SubscribedMany(Struct, frozen=True):
     """New subscriptions from a template: their ids, the errors of faulty rows, and the rows that can never match.
 
-    `answers` are those of views, in the order of the ids.
+    `ids` is a sequence whose strings are made when they are asked for. `answers` are those of views, in the order of the
+    ids.
     """
 
-    ids: tuple[str, ...]
+    ids: Sequence[str]
     errors: tuple[TemplateError, ...] = ()
     never: tuple[int, ...] = ()
     notifications: tuple[Notification, ...] = ()
     answers: tuple[Answer, ...] = ()
+
+
+class SubscribedAll(Struct, frozen=True):
+    """New subscriptions that were given one by one: their ids, and the errors and warnings of those that have some.
+
+    `errors` are by position, counted from 0 in the order given; `warnings` are by id.
+    """
+
+    ids: tuple[str, ...]
+    errors: Mapping[int, TocsinError] = {}
+    warnings: Mapping[str, tuple[str, ...]] = {}
+    notifications: tuple[Notification, ...] = ()
 
 
 class Difference(Struct, frozen=True):

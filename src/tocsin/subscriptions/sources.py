@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from tocsin.formats.subscription_files import Entry
-from tocsin.language.check import QuerySource, read_query
-from tocsin.model import Query, Subscription
+from tocsin.language.check import QuerySource, read_query, read_text
+from tocsin.model import Filter, Query, Subscription
 from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.model.options import SubscriptionOptions
 from tocsin.subscriptions.filters import CompiledFilter, FilterCompiler, require_filter
@@ -24,13 +24,30 @@ Compiled_co = TypeVar("Compiled_co", covariant=True)
 class CompiledSubscription(Struct, Generic[Compiled_co], frozen=True):
     """A subscription that is ready to be added: its query, the same as its runtime executes it, and its options.
 
-    `text` is the text that the query was read from, if it was one.
+    `text` is the text that the query was read from, if it was one. A text of a known shape is a filter whose query is
+    read only where somebody asks for it: then `read` is None.
     """
 
-    query: Query
+    read: Query | None
     compiled: Compiled_co
     options: SubscriptionOptions
     text: str | None = None
+
+    @property
+    def query(self) -> Query:
+        """Return the query."""
+        return read_text(str(self.text)) if self.read is None else self.read
+
+    @property
+    def is_filter(self) -> bool:
+        """Tell whether the query is a filter."""
+        return self.read is None or isinstance(self.read, Filter)
+
+    @property
+    def stored_text(self) -> str | None:
+        """Return the text if a store may keep it instead of the query: that of a filter that selects nothing."""
+        is_plain = self.read is None or (isinstance(self.read, Filter) and not self.read.select)
+        return self.text if is_plain else None
 
 
 class Compile(Protocol[Compiled_co]):
@@ -52,37 +69,58 @@ def compile_filter(
     return CompiledSubscription(query, compiled, options, source if isinstance(source, str) else None)
 
 
+class GivenSubscription(NamedTuple):
+    """A subscription as somebody gave it: nothing is read or checked yet."""
+
+    id: str
+    query: QuerySource
+    valid_from: object | None = None
+    valid_until: object | None = None
+    owner: str | None = None
+    weight: object = 1.0
+    witness: object = None
+
+    def options(self) -> SubscriptionOptions:
+        """Return the options, or raise `SubscriptionError` if they or the id are faulty."""
+        check_id(self.id)
+        times = self.valid_from, self.valid_until
+        return read_options(*times, self.owner, self.id, weight=self.weight, witness=self.witness)
+
+
 def compile_set(
     subscriptions: SubscriptionSet, owner: str, compile_one: Compile[Compiled_co]
 ) -> tuple[dict[str, CompiledSubscription[Compiled_co]], list[SubscriptionError]]:
     """Return the compiled subscriptions by id, and the errors of all that cannot be compiled."""
     found: dict[str, CompiledSubscription[Compiled_co]] = {}
     errors: list[SubscriptionError] = []
-    for id_, source, valid_from, valid_until, weight, witness in _entries(subscriptions):
+    for one in given_subscriptions(subscriptions, owner):
         try:
-            check_id(id_)
-            if id_ in found:
-                raise SubscriptionError("the set has this id twice", id_)
-            options = read_options(valid_from, valid_until, owner, id_, weight=weight, witness=witness)
-            found[id_] = compile_one(id_, source, options)
+            options = one.options()
+            if one.id in found:
+                raise SubscriptionError("the set has this id twice", one.id)
+            found[one.id] = compile_one(one.id, one.query, options)
         except SubscriptionError as error:
             errors.append(error)
         except TocsinError as error:
-            errors.append(SubscriptionError(str(error), id_))
+            errors.append(SubscriptionError(str(error), one.id))
     return found, errors
 
 
-def _entries(
-    subscriptions: SubscriptionSet,
-) -> Iterator[tuple[str, QuerySource, object | None, object | None, object, object]]:
-    """Yield the id, query, validity, weight and witness of each subscription."""
+def given_subscriptions(
+    subscriptions: SubscriptionSet, owner: str | None, *, own_owners: bool = False
+) -> Iterator[GivenSubscription]:
+    """Yield each subscription of a set, as its owner's; with `own_owners` an entry of a file may name another."""
     if isinstance(subscriptions, Mapping):
         for id_, source in subscriptions.items():
-            yield id_, source, None, None, 1.0, None
-    else:
-        for one in subscriptions:
-            if not isinstance(one, (Subscription, Entry)):
-                raise SubscriptionError(
-                    f"a set maps ids to queries, or lists `Subscription`s, not {type(one).__name__}"
-                )
-            yield one.id, one.query, one.valid_from, one.valid_until, one.weight, one.witness
+            yield GivenSubscription(id_, source, owner=owner)
+        return
+    for one in subscriptions:
+        if not isinstance(one, (Subscription, Entry)):
+            raise SubscriptionError(
+                f"a set maps ids to queries, or lists `Subscription`s, not {type(one).__name__}"
+            )
+        whose = owner
+        if own_owners and isinstance(one, Entry) and one.owner is not None:
+            whose = one.owner
+        times = one.valid_from, one.valid_until
+        yield GivenSubscription(one.id, one.query, *times, whose, one.weight, one.witness)

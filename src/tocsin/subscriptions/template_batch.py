@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
+import numpy as np
 from msgspec import Struct
 
 from tocsin.language import Template, TemplateRows
@@ -12,6 +13,8 @@ from tocsin.language.template.columns import Rows, as_table
 from tocsin.model import Filter, Notification
 from tocsin.model.errors import TemplateError
 from tocsin.model.subscription import Answer
+from tocsin.structures.array_types import Int64s
+from tocsin.structures.packed_strings import LazyStrings
 from tocsin.subscriptions.results import SubscribedMany
 from tocsin.subscriptions.template_ids import row_ids
 
@@ -22,7 +25,7 @@ class CompileRows(Protocol[Compiled_co]):
     """How the rows of a template are compiled: by the compiler of filters, or by a runtime."""
 
     def __call__(
-        self, template: Template, rows: TemplateRows, ids: list[str], /
+        self, template: Template, rows: TemplateRows, ids: Sequence[str], /
     ) -> tuple[Compiled_co, list[TemplateError]]:
         """Return the compiled rows, and the errors of rows that cannot be compiled.
 
@@ -33,7 +36,8 @@ class CompileRows(Protocol[Compiled_co]):
 class TemplateBatch(Struct, Generic[Compiled_co], frozen=True):
     """The subscriptions of one template by their ids; faulty rows are left out and reported in `errors`."""
 
-    ids: list[str]
+    ids: LazyStrings
+    hashes: Int64s  # of the ids
     template: Template
     compiled: Compiled_co
     rows: TemplateRows
@@ -57,22 +61,21 @@ class TemplateBatch(Struct, Generic[Compiled_co], frozen=True):
         parsed = template if isinstance(template, Template) else Template(template)
         table = as_table(rows)
         bound = parsed.bind_many(table, clauses=clauses)
-        ids, repeated = row_ids(id_rule, table, bound)
+        ids, hashes, repeated = row_ids(id_rule, table, bound)
         kept = _without(bound, repeated)
         compiled, faulty = compile_rows(parsed, kept, ids)
         if faulty:
-            dropped = {error.row for error in faulty}
-            ids = [id_ for id_, row in zip(ids, kept.rows.tolist(), strict=True) if row not in dropped]
-            kept = _without(kept, faulty)
+            left = np.flatnonzero(~np.isin(kept.rows, [error.row or 0 for error in faulty]))
+            ids, hashes, kept = ids.take(left), hashes[left], kept.take(left)
         errors = sorted((*bound.errors, *repeated, *faulty), key=lambda error: error.row or 0)
-        return cls(ids, parsed, compiled, kept, tuple(errors))
+        return cls(ids, hashes, parsed, compiled, kept, tuple(errors))
 
     def result(
         self, notifications: tuple[Notification, ...] = (), answers: tuple[Answer, ...] = ()
     ) -> SubscribedMany:
         """Return the result of `subscribe_many`."""
         never = tuple(self.rows.never.tolist()) if isinstance(self.template.query, Filter) else ()
-        return SubscribedMany(tuple(self.ids), self.errors, never, notifications, answers)
+        return SubscribedMany(self.ids, self.errors, never, notifications, answers)
 
 
 def _without(rows: TemplateRows, errors: Iterable[TemplateError]) -> TemplateRows:

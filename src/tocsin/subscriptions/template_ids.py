@@ -2,41 +2,119 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from string import Formatter
+from typing import Any
 from uuid import uuid4
 
+import numpy as np
+
 from tocsin.language import TemplateRows
-from tocsin.language.template.columns import Rows, values_of
-from tocsin.language.template.template import constant_at
+from tocsin.language.template.columns import Column, Rows, values_of
 from tocsin.model.errors import TemplateError
+from tocsin.structures.array_types import Int64s
+from tocsin.structures.packed_strings import LazyStrings, PackedStrings
 from tocsin.subscriptions.options import is_encodable
 
+_SLICE = 1 << 14  # ids that are checked at a time
 
-def row_ids(rule: str | None, table: Rows, rows: TemplateRows) -> tuple[list[str], list[TemplateError]]:
-    """Return the ids of the kept rows, and an error for each row without an id or with the id of an earlier row.
+
+class PatternIds(LazyStrings):
+    """Ids by a pattern over columns: nothing is stored for an id.
+
+    >>> ids = PatternIds(["alert-", np.arange(3), "-", np.array(["x", "y", "z"], dtype=object)])
+    >>> ids.at(1), list(ids), list(ids.take(np.array([2])))
+    ('alert-1-y', ['alert-0-x', 'alert-1-y', 'alert-2-z'], ['alert-2-z'])
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Sequence[str | Column]) -> None:
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return next(len(part) for part in self._parts if not isinstance(part, str))
+
+    def at(self, position: int) -> str:
+        """Return the id at a position from 0 on."""
+        made = ""
+        for part in self._parts:
+            made += part if isinstance(part, str) else str(part.item(position))
+        return made
+
+    def listed(self, begin: int, end: int) -> list[str]:
+        """Return the ids from `begin` to `end`."""
+        columns: list[list[Any]] = []
+        pattern = ""
+        for part in self._parts:
+            if isinstance(part, str):
+                pattern += part.replace("{", "{{").replace("}", "}}")
+            else:
+                pattern += "{}"
+                columns.append(part[begin:end].tolist())
+        return list(map(pattern.format, *columns))
+
+    def take(self, positions: Int64s, /) -> PatternIds:
+        """Return the ids at these positions."""
+        return PatternIds([part if isinstance(part, str) else part[positions] for part in self._parts])
+
+
+def row_ids(
+    rule: str | None, table: Rows, rows: TemplateRows
+) -> tuple[LazyStrings, Int64s, list[TemplateError]]:
+    """Return the ids of the kept rows, their hashes, and an error for each row without an id or with an earlier row's.
 
     `rule` names the column that holds the ids, or is a pattern such as `"alert-{s}-{row}"`; without it, ids
-    are generated.
+    are generated. The rows with an error have no id in the result.
     """
     if rule is None:
-        prefix = uuid4().hex[:16]
-        return [f"{prefix}-{row}" for row in rows.rows.tolist()], []
-    made = _from_pattern(rule, rows) if "{" in rule or "}" in rule else _from_column(rule, table, rows)
-    ids: dict[str, None] = {}
-    faulty = []
-    for row, name in zip(rows.rows.tolist(), made, strict=True):
-        if not name:
-            faulty.append(TemplateError("it has no id", row=row))
-        elif not is_encodable(name):
-            faulty.append(TemplateError(f"its id {name!r} has half of a character", row=row))
-        elif name in ids:
-            faulty.append(TemplateError(f"another row has made the id `{name}` already", row=row))
-        else:
-            ids[name] = None
-    return list(ids), faulty
+        made: LazyStrings = PatternIds([f"{uuid4().hex[:16]}-", rows.rows])
+    else:
+        has_braces = "{" in rule or "}" in rule
+        made = _from_pattern(rule, rows) if has_braces else _from_column(rule, table, rows)
+    hashes = np.empty(len(made), dtype=np.int64)
+    faults: dict[int, str] = {}  # by position
+    for begin in range(0, len(made), _SLICE):
+        names = made.listed(begin, begin + _SLICE)
+        hashes[begin : begin + _SLICE] = np.fromiter(map(hash, names), dtype=np.int64, count=len(names))
+        if not all(names) or not all(map(str.isprintable, names)):
+            for position, name in enumerate(names, begin):
+                if not name:
+                    faults[position] = "it has no id"
+                elif not is_encodable(name):
+                    faults[position] = f"its id {name!r} has half of a character"
+    for position in _repeated(made, hashes, faults):
+        faults[position] = f"another row has made the id `{made.at(position)}` already"
+    if not faults:
+        return made, hashes, []
+    errors = [
+        TemplateError(reason, row=int(rows.rows[position])) for position, reason in sorted(faults.items())
+    ]
+    kept = np.delete(np.arange(len(made)), list(faults))
+    return made.take(kept), hashes[kept], errors
 
 
-def _from_pattern(pattern: str, rows: TemplateRows) -> list[str]:
+def _repeated(ids: LazyStrings, hashes: Int64s, faults: dict[int, str]) -> list[int]:
+    """Return the positions of ids that an earlier one without a fault equals."""
+    order = np.argsort(hashes, kind="stable")
+    is_same = hashes[order[1:]] == hashes[order[:-1]]
+    if not is_same.any():
+        return []
+    shared = np.zeros(len(order), dtype=np.bool_)
+    shared[1:] |= is_same
+    shared[:-1] |= is_same
+    known: set[str] = set()
+    found = []
+    for position in np.sort(order[shared]).tolist():
+        if position not in faults:
+            name = ids.at(position)
+            if name in known:
+                found.append(position)
+            known.add(name)
+    return found
+
+
+def _from_pattern(pattern: str, rows: TemplateRows) -> LazyStrings:
     """Return an id per row from a pattern with the names of columns in braces."""
     try:
         parts = list(Formatter().parse(pattern))
@@ -49,14 +127,16 @@ def _from_pattern(pattern: str, rows: TemplateRows) -> list[str]:
     if unknown:
         known = ", ".join(["row", *rows.columns])
         raise TemplateError(f"the id's pattern names `{{{min(unknown)}}}`; known are {known}")
-    used = [name for name in rows.columns if name in names]
-    return [
-        pattern.format(row=row, **{name: constant_at(rows.columns[name], position) for name in used})
-        for position, row in enumerate(rows.rows.tolist())
-    ]
+    columns = {"row": rows.rows} | dict(rows.columns)
+    found: list[str | Column] = []
+    for text, name, _, _ in parts:
+        found += [text] if text else []
+        found += [columns[name]] if name is not None else []
+    # A pattern without a name makes one id for all rows.
+    return PatternIds(found) if names else PackedStrings(["".join(map(str, found))] * len(rows))
 
 
-def _from_column(name: str, table: Rows, rows: TemplateRows) -> list[str]:
+def _from_column(name: str, table: Rows, rows: TemplateRows) -> PackedStrings:
     """Return an id per row from the column `name`."""
     try:
         values = values_of(table, name)
@@ -64,4 +144,4 @@ def _from_column(name: str, table: Rows, rows: TemplateRows) -> list[str]:
         raise TemplateError(
             f"no column `{name}` holds the ids; a pattern has braces, such as `alert-{{row}}`"
         ) from None
-    return ["" if values[row] is None else str(values[row]) for row in rows.rows.tolist()]
+    return PackedStrings(["" if values[row] is None else str(values[row]) for row in rows.rows.tolist()])

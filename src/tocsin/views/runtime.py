@@ -109,7 +109,7 @@ class ViewRuntime:
         self,
         template: Template,
         rows: TemplateRows,
-        ids: list[str],  # noqa: ARG002 - the protocol of runtimes has them
+        ids: Sequence[str],  # noqa: ARG002 - the protocol of runtimes has them
         options: SubscriptionOptions,  # noqa: ARG002
     ) -> tuple[CompiledView, list[TemplateError]]:
         """Return a template of views as families maintain it; no row fails by itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -130,8 +131,9 @@ def _encode_groups(groups: Iterable[ConjunctionGroup], vocabulary: Vocabulary) -
 
 
 def _joined(ids: IdArray, sizes: list[int], flat: list[Encoded]) -> EncodedConjunctions:
-    table = np.array(flat, dtype=np.int64).reshape(-1, 3)
-    return EncodedConjunctions(ids, _summed(sizes), *(np.ascontiguousarray(table[:, i]) for i in range(3)))
+    offsets = np.array([0, *accumulate(sizes)], dtype=np.int64)
+    columns = zip(*flat, strict=True) if flat else ((), (), ())
+    return EncodedConjunctions(ids, offsets, *(np.array(column, dtype=np.int64) for column in columns))
 
 
 def _concatenated(parts: list[EncodedConjunctions]) -> EncodedConjunctions:

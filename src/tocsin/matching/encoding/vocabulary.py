@@ -34,6 +34,8 @@ from tocsin.structures.interning import InterningTable
 
 _FIELD_MASK: Final = (1 << FIELD_BITS) - 1
 _ORDERED: Final = (Op.LT, Op.LE, Op.GT, Op.GE, Op.BETWEEN, Op.NOT_BETWEEN)
+_FEW: Final = 8  # predicates that are counted one by one
+_OTHER_OPS: Final = [op in (Op.RESIDUAL, Op.IN, Op.NOT_IN) for op in range(max(Op) + 1)]
 _numbers = counting(1)
 
 
@@ -225,6 +227,8 @@ class Vocabulary:
 
     def _count(self, tags: Keys, lows: Keys, change: int) -> None:
         """Count the uses of names, symbols, lists and tests in these predicates up or down; `change` is 1 or -1."""
+        if len(tags) <= _FEW and self._count_few(tags.tolist(), lows.tolist(), change):
+            return
         ops, places = tags >> FIELD_BITS, tags & _FIELD_MASK
         fields = places % FIELDS
         named = ops != Op.RESIDUAL
@@ -258,6 +262,28 @@ class Vocabulary:
                     self._members.pop(code, None)
                     if code in members:
                         self._count_members(members[code], -1)
+
+    def _count_few(self, tags: list[int], lows: list[int], change: int) -> bool:
+        """Count as `_count` does, or return False if some predicate is residual, a list or a text test.
+
+        A dozen operations on arrays cost more than a few predicates.
+        """
+        if any(_OTHER_OPS[tag >> FIELD_BITS] or (tag & _FIELD_MASK) % FIELDS == Field.TEXT for tag in tags):
+            return False
+        name_use = self.names.retain_one if change > 0 else self.names.release_one
+        symbol_use = self.symbols.retain_one if change > 0 else self.symbols.release_one
+        for tag, low in zip(tags, lows, strict=True):
+            op, place = tag >> FIELD_BITS, tag & _FIELD_MASK
+            field = place % FIELDS
+            if op in (Op.EQ, Op.NE):
+                if field in (Field.STRING, Field.BIG):
+                    symbol_use(low)
+            elif field == Field.STRING and op in _ORDERED:
+                self.ordered_texts += change
+            if field == Field.TIMESTAMP:
+                self.note_timed(np.array([place]), change)
+            name_use(place // FIELDS)
+        return True
 
     def _count_members(self, members: tuple[Keys, Keys], change: int) -> None:
         places, keys = members
