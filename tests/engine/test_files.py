@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ def write(path: Path, format: Format, records: list[dict[str, Any]]) -> Path:
     elif format is Format.JSONL:
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
     else:
-        rows = [records[0].keys(), *(record.values() for record in records)]
+        rows: list[Iterable[Any]] = [records[0].keys(), *(record.values() for record in records)]
         path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
     return path
 

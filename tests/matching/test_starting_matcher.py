@@ -46,7 +46,7 @@ def test_many_subscriptions_go_into_the_index_with_the_earlier_ones(
 
 def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher = StartingMatcher(max_tried=1000)
+    matcher = StartingMatcher(max_tried=1000, max_few=0)
     matcher.add(batch(0, 10))
     expected = matcher.match(EVENTS).to_lists()
     assert matcher.match(EVENTS).to_lists() == expected
@@ -55,7 +55,7 @@ def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_clause_forms_are_expanded_or_refused_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher = StartingMatcher(max_tried=1000)
+    matcher = StartingMatcher(max_tried=1000, max_few=0)
     matcher.add(batch(0, 10))
     clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
     matcher.add(ConjunctionBatch.of([(50, clauses)]))
@@ -89,7 +89,7 @@ def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(starting_matcher, "_warm_up", compile_slowly)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: False)
-    matcher = StartingMatcher(max_tried=10)
+    matcher = StartingMatcher(max_tried=10, max_few=0)
     matcher.add(batch(0, 10))
     expected = matcher.match(EVENTS).to_lists()
     assert isinstance(matcher.current, Oracle)

@@ -49,6 +49,7 @@ class Oracle:
     def __init__(self) -> None:
         self._stored: dict[int, _Expressions] = {}
         self._size = 0
+        self.version = 0  # changes with the stored expressions
 
     def __len__(self) -> int:
         return self._size
@@ -65,6 +66,10 @@ class Oracle:
             ids = np.array([id_], dtype=np.int64)
             yield from ((ids, clauses) for clauses in stored.clauses)
 
+    def expressions(self) -> Iterator[tuple[int, list[Conjunction], list[Clauses]]]:
+        """Yield the conjunctions and CNFs of each subscription with its id; an id is there once."""
+        return ((id_, stored.conjunctions, stored.clauses) for id_, stored in self._stored.items())
+
     def add(self, subscriptions: ConjunctionBatch) -> None:
         """Add conjunctions and CNFs; any one of the expressions that carry an id satisfies it."""
         for id_, conjunction in subscriptions:
@@ -73,12 +78,14 @@ class Oracle:
             for id_, clauses in group:
                 self._expressions(id_).clauses.append(clauses)
         self._size += len(subscriptions)
+        self.version += 1
 
     def remove(self, ids: IdArray) -> None:
         """Remove all expressions of these ids."""
         for id_ in ids.tolist():
             gone = self._stored.pop(id_, _Expressions())
             self._size -= len(gone.conjunctions) + len(gone.clauses)
+        self.version += 1
 
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
@@ -145,6 +152,7 @@ class Oracle:
             for id_, cnf in _dealt(parts.arrays["cnf_ids"], parts.arrays["cnf_sizes"], clauses):
                 self._expressions(id_).clauses.append(cnf)
             self._size = len(parts.arrays["ids"]) + len(parts.arrays["cnf_ids"])
+            self.version += 1
         except KeyError as fault:
             raise SavedMatcherError(f"it has no `{fault.args[0]}`; save the matcher again") from None
         except FormError as fault:

@@ -21,9 +21,8 @@ from tocsin.matching import (
     Oracle,
     create_matcher,
 )
-from tocsin.matching.column_scan import scan
+from tocsin.matching.direct_evaluation import DirectEvaluation
 from tocsin.matching.statistics import Statistics
-from tocsin.matching.word_truths import WordTruths
 from tocsin.model.event import Event
 from tocsin.model.values import Value
 
@@ -31,8 +30,9 @@ INDEX: Final = "dynamic"
 INDEX_KERNELS: Final = "tocsin.matching.le_subscribe._kernels.adaptation"  # compiled wherever it has run
 
 MAX_STORED: Final = 1_000  # conjunctions that brute force may hold
+MAX_FEW: Final = 100  # conjunctions up to which no index is quicker
 MAX_TRIED: Final = (
-    300_000  # conjunctions that it may try, over all events, before an index is worth its loading
+    20_000_000  # conjunctions that it may try, over all events, before an index is worth its loading
 )
 SCANNED_AT_ONCE: Final = 64  # rows of a batch with columns that are tried as quickly as one event
 _TOO_MANY: Final = 5_000  # conjunctions for which no event waits on brute force while the index is compiled
@@ -50,7 +50,7 @@ class StartingMatcher:
     """Starts as the oracle, which costs nothing to load, and hands over to the index when there is work for it.
 
     Both give the same answers. `max_stored` is how many conjunctions brute force may hold, `max_tried` how many it may try over
-    all events before the index is worth loading. The caller's lock guards the matcher.
+    all events before the index is worth loading; it keeps `max_few` for ever. The caller's lock guards the matcher.
     """
 
     def __init__(
@@ -60,16 +60,18 @@ class StartingMatcher:
         compiling: Compiling = Compiling.IN_BACKGROUND,
         max_stored: int = MAX_STORED,
         max_tried: float = MAX_TRIED,
+        max_few: int = MAX_FEW,
         statistics: Statistics | None = None,
     ) -> None:
-        self._oracle: Oracle | None = oracle or Oracle()
+        self._oracle: Oracle | None = Oracle() if oracle is None else oracle
+        self._direct = DirectEvaluation(self._oracle)
         self.index: Matcher | None = None  # once it has taken over; a caller may then use it directly
         self._when = compiling
         self._max_stored = max_stored
         self._max_tried = max_tried
+        self._max_few = max_few
         self._statistics = statistics
         self._tried = 0
-        self._words = WordTruths()
         self._compiling: Thread | None = None
 
     @property
@@ -96,26 +98,29 @@ class StartingMatcher:
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
         self._count(len(events) // SCANNED_AT_ONCE if events.has_columns else len(events))
-        if self._oracle is not None and events.has_columns:
-            return scan(self._oracle, events, self._words)
-        return self.current.match(events)
+        return self.index.match(events) if self.index is not None else self._direct.match(events)
 
     def match_one(self, attributes: Mapping[str, Value]) -> IdArray:
         """Return the ids of the subscriptions that one event satisfies, ascending and without repeats."""
         self._count(1)
-        return self.current.match_one(attributes)
+        index = self.index
+        return self._direct.match_one(attributes) if index is None else index.match_one(attributes)
 
     @property
     def is_about_to_index(self) -> bool:
         """Tell whether the next event makes the index worth its loading."""
-        return self._oracle is not None and self._tried + len(self._oracle) > self._max_tried
+        oracle = self._oracle
+        return (
+            oracle is not None and len(oracle) > self._max_few and self._tried + len(oracle) > self._max_tried
+        )
 
     def _count(self, events: int) -> None:
         """Count what brute force has to try, and hand over when it was enough."""
-        if self._oracle is not None:
-            self._tried += events * len(self._oracle)
+        oracle = self._oracle
+        if oracle is not None and len(oracle) > self._max_few:
+            self._tried += events * len(oracle)
             if self._tried > self._max_tried:
-                self._hand_over(len(self._oracle))
+                self._hand_over(len(oracle))
 
     def explain(self, event: Event, id: int) -> Explanation:
         """Return why subscription `id` matches `event` or does not."""

@@ -124,7 +124,7 @@ def test_the_time_of_a_column_is_compared_in_microseconds() -> None:
 
 def test_columns_keep_brute_force_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher = StartingMatcher(max_tried=100)
+    matcher = StartingMatcher(max_tried=100, max_few=0)
     matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("a > 2")))]))
     events = ArrowEvents.by_column(pa.table({"a": np.arange(3_200)}))
     assert events is not None
