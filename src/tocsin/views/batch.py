@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from tocsin.views.changes import Row, RowChange
 class Batch(Struct, frozen=True, dict=True):
     """Rows by the column, in the order they come; the words of texts are positions in `texts`."""
 
+    table: pa.Table
     columns: dict[str, Column]
     texts: dict[str, list[str]]
     keys: list[Key]
@@ -29,22 +30,27 @@ class Batch(Struct, frozen=True, dict=True):
     def __len__(self) -> int:
         return len(self.keys)
 
-    @property
-    def is_full(self) -> bool:
-        """Tell whether every row has every attribute."""
-        return all(bool(column.kinds.all()) for column in self.columns.values())
-
     def names(self, position: int) -> tuple[str, ...]:
         """Return the attributes that a row has."""
         return tuple(name for name, column in self.columns.items() if column.kinds[position])
 
+    def shapes(self, positions: IdArray) -> tuple[list[tuple[str, ...]], IdArray]:
+        """Return the sets of attributes that these rows have, and which of them each row has."""
+        there = np.array([column.kinds[positions] != 0 for column in self.columns.values()], dtype=np.bool_)
+        if there.all():
+            return [tuple(self.columns)], np.zeros(len(positions), dtype=np.int64)
+        packed = np.packbits(there, axis=0)
+        _, first, which = np.unique(packed, axis=1, return_index=True, return_inverse=True)
+        return [self.names(positions[place]) for place in first.tolist()], which.reshape(-1)
+
+    def row(self, position: int) -> Row:
+        """Return a row as a mapping."""
+        return {name: self.value(name, position) for name in self.names(position)}
+
     @cached_property
     def rows(self) -> list[Row]:
         """Return all rows as mappings."""
-        return [
-            {name: self.value(name, position) for name in self.names(position)}
-            for position in range(len(self))
-        ]
+        return list(map(self.row, range(len(self))))
 
     def value(self, name: str, position: int) -> Value:
         """Return an attribute that a row has."""
@@ -68,20 +74,29 @@ def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:
         columns[attribute], words = found
         if words is not None:
             texts[attribute] = words
-    made = Batch(columns, texts, [None] * table.num_rows)
     for attribute in key:
         missing = (
-            columns[attribute].kinds == 0 if attribute in columns else np.ones(len(made), dtype=np.bool_)
+            columns[attribute].kinds == 0 if attribute in columns else np.ones(table.num_rows, dtype=np.bool_)
         )
         if missing.any():
             raise EventError(
                 f"row {int(missing.argmax())} has none, and a row of the table `{name}` needs it, since it is of its key",
                 attribute,
             )
-    if len(key) == 1 and key[0] in columns and _is_plain(table.schema.field(key[0]).type):
-        return Batch(columns, texts, table.column(key[0]).to_pylist())
-    values = [[made.value(attribute, position) for attribute in key] for position in range(len(made))]
-    return Batch(columns, texts, [key_of(one) for one in values])
+    parts = [_key_parts(columns[attribute], texts.get(attribute, [])) for attribute in key if table.num_rows]
+    return Batch(table, columns, texts, parts[0] if len(parts) == 1 else list(zip(*parts, strict=True)))
+
+
+def _key_parts(column: Column, texts: list[str]) -> list[Key]:
+    """Return the values of a column that every row has, as keys contain them."""
+    kind = column.kinds.item(0)
+    if kind == CODED:
+        return [texts[word] for word in column.words.tolist()]
+    if kind == INTEGER:
+        return column.words.tolist()
+    if kind == FLOAT:
+        return column.floats.tolist()
+    return [key_of((decode(column, position, texts),)) for position in range(len(column.kinds))]
 
 
 def _column(array: Any) -> tuple[Column, list[str] | None] | None:
@@ -113,11 +128,6 @@ def _column(array: Any) -> tuple[Column, list[str] | None] | None:
     return Column(np.where(present, np.uint8(cell_kind), np.uint8(0)), words), texts
 
 
-def _is_plain(kind: Any) -> bool:
-    """Tell whether what Arrow makes of a column's cells are the values themselves."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
 def _plain(array: Any, none: float) -> NDArray[Any]:
     return np.ascontiguousarray(pc.fill_null(array, none).to_numpy(zero_copy_only=False)).copy()
 
@@ -125,10 +135,12 @@ def _plain(array: Any, none: float) -> NDArray[Any]:
 class BatchChanges(Struct, frozen=True):
     """The changes that a batch made in a table, one for each row that was not late.
 
-    `previous` is the change of the same batch that wrote the slot before, -1 for none.
+    `previous` is the change of the same batch that wrote the slot before, -1 for none. `row` returns the row that is
+    in a slot of the table now.
     """
 
     table: str
+    row: Callable[[int], Row]
     positions: IdArray  # in the batch
     slots: IdArray
     previous: IdArray

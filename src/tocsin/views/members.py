@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
+import numpy as np
 from msgspec import Struct
 
 from tocsin.model.values import Value
+from tocsin.structures.array_types import Bools, Int64s
+from tocsin.structures.growth import roomier
 from tocsin.views.aggregates.base import RowKey
+from tocsin.views.batch import BatchChanges
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.compiled import LEFT, RIGHT
+
+_SLOTS: Final = 64  # that there is room for at first
 
 _Key: TypeAlias = tuple[tuple[bool, Value], ...]
 """The values that are to be equal, each with whether it is a boolean: to Python `True` is 1."""
@@ -44,37 +50,93 @@ class Members(Protocol):
 
 
 class Rows:
-    """The rows of one table, in the order in which they came."""
+    """The rows of one table, each with the number of its arrival for as long as it stays.
+
+    Only rows that a caller `keep`s are stored: a row that satisfies no subscription is read from the table if a new
+    subscription asks for it.
+    """
 
     def __init__(self, table: str) -> None:
         self._table = table
-        self._order = count()
-        self._rows: dict[int, tuple[RowKey, Row]] = {}  # by slot
+        self._arrived = 0
+        self._arrivals: Int64s = np.full(_SLOTS, -1, dtype=np.int64)  # [slot] -1: no row
+        self._is_kept: Bools = np.zeros(_SLOTS, dtype=np.bool_)  # [slot]
+        self._kept: dict[int, Row] = {}  # by slot
+        self._read: Callable[[int], Row] = self._kept.__getitem__  # returns a row that is not kept
 
     def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
         """Take the present rows of the table."""
         for slot, row in rows[self._table]:
-            self._rows[slot] = ((next(self._order),), row)
+            self._arrive(slot)
+            self.keep(slot, row)
 
     def apply_change(self, change: RowChange) -> tuple[MemberChange, ...]:
         """Apply a change of a row, and return it as a change of a member; none if it is another table's."""
         if change.table != self._table:
             return ()
-        previous = self._rows.pop(change.slot, None)
-        row_key, old = ((next(self._order),), None) if previous is None else previous
-        if change.new is not None:
-            self._rows[change.slot] = (row_key, change.new)
-        return (MemberChange(row_key, old, change.new),)
+        slot, new = change.slot, change.new
+        if slot >= len(self._arrivals) or self._arrivals[slot] < 0:
+            self._arrive(slot)
+        row_key, old = (self._arrivals.item(slot),), self._kept.get(slot)
+        if new is None:
+            self.drop(slot)
+            self._arrivals[slot] = -1
+        else:
+            self.keep(slot, new)
+        return (MemberChange(row_key, old, new),)
+
+    def apply_batch(self, changes: BatchChanges) -> Bools:
+        """Take the arrivals of a batch; tell of which of its changes the row before was kept."""
+        slots = changes.slots
+        self._read = changes.row
+        if len(slots) and (top := int(slots.max())) >= len(self._arrivals):
+            self._make_room(top + 1)
+        fresh = slots[(changes.previous < 0) & (self._arrivals[slots] < 0)]
+        self._arrivals[fresh] = np.arange(self._arrived, self._arrived + len(fresh))
+        self._arrived += len(fresh)
+        return (changes.previous < 0) & self._is_kept[slots]
+
+    def row_key(self, slot: int) -> RowKey:
+        """Return the key of the row in a slot."""
+        return (self._arrivals.item(slot),)
+
+    def kept(self, slot: int) -> Row:
+        """Return the row of a slot, which is kept."""
+        return self._kept[slot]
+
+    def keep(self, slot: int, row: Row) -> None:
+        """Store the row of a slot, in place of the one before."""
+        self._kept[slot] = row
+        self._is_kept[slot] = True
+
+    def drop(self, slot: int) -> None:
+        """Store the row of a slot no longer."""
+        self._kept.pop(slot, None)
+        self._is_kept[slot] = False
 
     def present(self) -> Iterator[tuple[RowKey, Row]]:
-        """Return all rows."""
-        return iter(self._rows.values())
+        """Return all rows, which are kept from now on."""
+        slots = np.flatnonzero(self._arrivals >= 0)
+        for slot in slots[np.argsort(self._arrivals[slots])].tolist():
+            if not self._is_kept[slot]:
+                self.keep(slot, self._read(slot))
+            yield self.row_key(slot), self._kept[slot]
+
+    def _arrive(self, slot: int) -> None:
+        if slot >= len(self._arrivals):
+            self._make_room(slot + 1)
+        self._arrivals[slot] = self._arrived
+        self._arrived += 1
+
+    def _make_room(self, slots: int) -> None:
+        more = roomier(len(self._arrivals), slots) - len(self._arrivals)
+        self._arrivals = np.concatenate([self._arrivals, np.full(more, -1, dtype=np.int64)])
+        self._is_kept = np.concatenate([self._is_kept, np.zeros(more, dtype=np.bool_)])
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the keys by slot."""
-        each = sum(map(sys.getsizeof, (((0,), None), (0,), 0, 0)))
-        return sys.getsizeof(self._rows) + len(self._rows) * each
+        """Return the bytes of the arrivals, and of the references to rows."""
+        return self._arrivals.nbytes + self._is_kept.nbytes + sys.getsizeof(self._kept)
 
 
 class Pairs:

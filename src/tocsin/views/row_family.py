@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import Any, Final, TypeVar
 
+import numpy as np
 from msgspec.structs import replace
 
 from tocsin.language.normal import to_dnf, to_normal
 from tocsin.language.normal.predicates import attributes_of
 from tocsin.language.template.columns import Column
 from tocsin.matching import ConjunctionBatch, EventBatch, IdArray, Matcher, create_matcher, takes_clauses
+from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.model.conditions import TRUE, leaves
 from tocsin.model.subscription import Answer
@@ -96,9 +98,9 @@ class RowFamily:
         """Return a row as it is: it may hold anything."""
         return row
 
-    def read_batch(self, batch: Batch) -> list[Row]:
-        """Return the rows of a batch."""
-        return batch.rows
+    def read_batch(self, batch: Batch) -> Batch:
+        """Return a batch as it is."""
+        return batch
 
     def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
         """Apply changes of its tables, and return the answers that change, by the change and then by the subscription."""
@@ -121,10 +123,50 @@ class RowFamily:
         _log_changes(current, touched, log)
         return log.changes()
 
-    def change_batch(self, changes: BatchChanges, read: list[Row]) -> AnswerChanges:
+    def change_batch(self, changes: BatchChanges, batch: Batch) -> AnswerChanges:
         """Apply the rows of a batch, and return the answers that change, by the row's position in the batch."""
-        found = self.change(changes.of_rows(read))
+        if isinstance(self._members, Rows):
+            found = self._change_rows(self._members, changes, batch)
+        else:
+            found = self.change(changes.of_rows(batch.rows))
         return replace(found, rows=changes.positions[found.rows])
+
+    def _change_rows(self, members: Rows, changes: BatchChanges, batch: Batch) -> AnswerChanges:
+        """Apply the rows of a batch, matched by the column; only those become mappings that satisfy something."""
+        log = ChangeLog()
+        self._messages += len(changes.slots)
+        was_kept = members.apply_batch(changes)
+        if not self._aggregate_of:
+            for slot in changes.slots[was_kept].tolist():
+                members.drop(slot)
+            return log.changes()
+        matches = self._matcher.match(ArrowEvents(batch.table, batch.columns, {}, None))
+        satisfies = np.diff(matches.offsets)[changes.positions] > 0
+        had = changes.previous >= 0
+        had[had] = satisfies[changes.previous[had]]
+        concerned = np.flatnonzero(satisfies | had | was_kept).tolist()
+        kept = [members.kept(slot) for slot in changes.slots[was_kept].tolist()]
+        of_kept = dict(zip(np.flatnonzero(was_kept).tolist(), _matched(self._matcher, kept), strict=True))
+        positions, slots = changes.positions.tolist(), changes.slots.tolist()
+        latest: dict[int, tuple[list[int], Row]] = {}  # by slot: what its row satisfies, and the row
+        touched: set[RowAggregate[Any, Any]] = set()
+        for change in concerned:
+            slot, position = slots[change], positions[change]
+            before, old = latest.get(slot, ([], None))
+            if change in of_kept:
+                before, old = of_kept[change], members.kept(slot)
+            after = matches[position].tolist()
+            new = batch.row(position) if after else None
+            if before or after:
+                touched |= self._apply_step(MemberChange(members.row_key(slot), old, new), before, after)
+                _log_changes(change, touched, log)
+            if new is None:
+                members.drop(slot)
+                latest.pop(slot, None)
+            else:
+                members.keep(slot, new)
+                latest[slot] = after, new
+        return log.changes()
 
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""

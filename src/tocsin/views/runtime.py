@@ -20,14 +20,14 @@ from tocsin.model.options import SubscriptionOptions
 from tocsin.model.subscription import Answer
 from tocsin.structures.array_types import Bools, Int64s
 from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, same_answer
-from tocsin.views.batch import read_batch
+from tocsin.views.batch import Batch, read_batch
 from tocsin.views.catalog import TableCatalog, quoted
 from tocsin.views.changes import RowChange
 from tocsin.views.compilation import compile_view
 from tocsin.views.compiled import CompiledView
 from tocsin.views.explanation import ViewExplanation, explain_view
 from tocsin.views.family import Family, family_key, new_family
-from tocsin.views.table import RowUpdate
+from tocsin.views.table import RowUpdate, StoredTable
 
 _MOST_CHANGES: Final = 4_000_000  # answers that one batch of events may change
 
@@ -45,6 +45,14 @@ class ViewStats(Struct, frozen=True):
     bytes: int = 0
     messages: int = 0
     late: int = 0
+
+
+class TableRows(Struct, frozen=True):
+    """Rows of an Arrow table, as the table and each of its families read them."""
+
+    table: StoredTable
+    batch: Batch
+    readings: dict[Any, Any]  # by the family's key
 
 
 class _Addition(Struct, frozen=True, eq=False):
@@ -214,25 +222,36 @@ class ViewRuntime:
         found = self._change_stale(follow)
         return found if len(found.rows) < 2 else found.sort()
 
-    def process_table(self, name: str, rows: pa.Table, ends: Int64s) -> AnswerChanges:
-        """Put an Arrow table's rows into a table; return the answers that change, by row.
+    def read_rows(self, name: str, rows: pa.Table) -> TableRows:
+        """Return an Arrow table's rows as rows of a table, read by all families that will follow them.
 
-        Nothing is applied if a row cannot be in the table. Views over a range of plain attributes follow by the column,
-        others row by row.
+        Raises `EventError` if a row cannot be in the table, or if it cannot be read by the column.
         """
+        self._rebuild_stale()
         table = self.tables[name]
         batch = read_batch(rows, table.key, name)
-        self._rebuild_stale()
-        readings = {key: self._families[key].read_batch(batch) for key in table.readers}
+        return TableRows(table, batch, {key: self._families[key].read_batch(batch) for key in table.readers})
+
+    def process_rows(self, rows: TableRows, ends: Int64s) -> AnswerChanges:
+        """Apply rows that were read, in order; return the answers that change, by row, and within a row by number."""
+        readings = rows.readings
         self._stale = list(readings)[::-1]
-        changes = table.upsert_batch(batch, ends)
-        if changes is None:
-            self._stale = []
+        changes = rows.table.upsert_batch(rows.batch, ends)
+        found = self._change_stale(lambda key: self._families[key].change_batch(changes, readings[key]))
+        return found.sort()
+
+    def process_table(self, name: str, rows: pa.Table, ends: Int64s) -> AnswerChanges:
+        """Put an Arrow table's rows into a table; return the answers that change, by row, and within a row by number.
+
+        Nothing is applied if a row cannot be in the table. Views over a range of plain attributes, and with any condition
+        over rows of one table, follow by the column, others row by row.
+        """
+        read = self.read_rows(name, rows)
+        if (ends[1:] < ends[:-1]).any() and len(set(read.batch.keys)) < len(read.batch):
             raise EventError(
                 "one key has several rows, which are not in the order of their end; sort the table, or publish it"
             )
-        found = self._change_stale(lambda key: self._families[key].change_batch(changes, readings[key]))
-        return found if len(readings) < 2 else found.take(np.argsort(found.rows, kind="stable"))
+        return self.process_rows(read, ends)
 
     def report(self, changes: AnswerChanges, reportable: Bools | None = None) -> AnswerChanges:
         """Return the changes to report: `reportable` ones (default: all), without changes back to the last reported answer.

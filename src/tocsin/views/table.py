@@ -15,7 +15,7 @@ from tocsin.model.errors import EventError
 from tocsin.model.event import DELETIONS, is_deletion
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Value
-from tocsin.structures.array_types import Int32s, Int64s
+from tocsin.structures.array_types import Bools, Int32s, Int64s
 from tocsin.structures.interning import InterningTable
 from tocsin.structures.slots import Slots
 from tocsin.views.batch import Batch, BatchChanges, previous_positions
@@ -77,32 +77,28 @@ class StoredTable:
         self._ends[slot] = end
         return slot
 
-    def upsert_batch(self, batch: Batch, ends: Int64s) -> BatchChanges | None:
-        """Insert rows, or replace those with their keys, one after another, and return the changes.
-
-        Return None and change nothing if one key has several rows that are not in the order of their end.
-        """
-        repeated = len(set(batch.keys)) < len(batch)
-        if repeated and (ends[1:] < ends[:-1]).any():
-            return None
-        stored = np.array([self._slots.get(key, -1) for key in batch.keys], dtype=np.int64)
+    def upsert_batch(self, batch: Batch, ends: Int64s) -> BatchChanges:
+        """Insert rows, or replace those with their keys, one after another, and return the changes."""
+        stored = [self._slots.get(key, -1) for key in batch.keys]
+        slots = np.array(stored, dtype=np.int64)
         # An event without a stored row cannot be late; slot 0 is read instead and ignored.
-        late = (stored >= 0) & (ends < self._ends[np.maximum(stored, 0)])
-        self.late += int(late.sum())
-        positions = np.flatnonzero(~late)
-        slots = stored[positions]
-        fresh = np.flatnonzero(slots < 0)
-        for at in fresh.tolist():
-            key = batch.keys[positions[at]]
+        late = (slots >= 0) & (ends < self._ends[np.maximum(slots, 0)])
+        for at in np.flatnonzero(slots < 0).tolist():
+            key = batch.keys[at]
             slot = self._slots.get(key)
             if slot is None:
                 slot = self._slots[key] = self._new_slot()
             slots[at] = slot
+        if (ends[1:] < ends[:-1]).any():
+            late |= _is_overtaken(slots, ends)
+        self.late += int(late.sum())
+        positions = np.flatnonzero(~late)
+        slots = slots[positions]
         previous = previous_positions(slots)
         last = np.ones(len(slots), dtype=np.bool_)
         last[previous[previous >= 0]] = False
         self._write_batch(batch, positions[last], slots[last], ends)
-        return BatchChanges(self.name, positions, slots, previous)
+        return BatchChanges(self.name, self.row, positions, slots, previous)
 
     def delete(self, key: Key, end: int) -> int | None:
         """Remove the row with a key, and return the slot it had; None if there is none, or a later one."""
@@ -248,13 +244,10 @@ class StoredTable:
                 ]
                 words = np.where(coded, np.array([*codes, -1], dtype=np.int64)[words], words)
             target.kinds[slots], target.words[slots] = part.kinds, words
-        if batch.is_full:
-            taken = self._names.acquire(tuple(batch.columns), len(slots)) if len(slots) else -1
-            self._shapes[slots] = taken
-        else:
-            self._shapes[slots] = [
-                self._names.acquire(batch.names(position)) for position in positions.tolist()
-            ]
+        if len(slots):
+            names, which = batch.shapes(positions)
+            codes = map(self._names.acquire, names, np.bincount(which, minlength=len(names)).tolist())
+            self._shapes[slots] = np.fromiter(codes, dtype=np.int64, count=len(names))[which]
         self._ends[slots] = ends[positions]
 
     def _clear(self, slot: int) -> None:
@@ -277,3 +270,15 @@ class StoredTable:
 
     def _value(self, name: str, slot: int) -> Value:
         return decode(self._cells[name], slot, self._codes.values)
+
+
+def _is_overtaken(slots: Int64s, ends: Int64s) -> Bools:
+    """Tell which rows ended before one that came earlier in the same slot."""
+    latest: dict[int, int] = {}
+    found = np.zeros(len(slots), dtype=np.bool_)
+    for position, (slot, end) in enumerate(zip(slots.tolist(), ends.tolist(), strict=True)):
+        if end < latest.get(slot, end):
+            found[position] = True
+        else:
+            latest[slot] = end
+    return found
