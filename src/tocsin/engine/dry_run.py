@@ -57,7 +57,7 @@ def dry_run_view(
 ) -> DryRun:
     """Return the changes of a view's answer, over tables that are empty at first."""
     changes, refused = views.dry_run(query, events)
-    part = ViewNotifications(changes.rows, changes, list(events), [_ID] * len(changes), 0)
+    part = ViewNotifications(changes.rows, changes, TimedBatch(events), [_ID] * len(changes), 0)
     return DryRun(
         tuple(events[row] for row in changes.rows.tolist()),
         len(events),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from math import inf
@@ -69,7 +69,7 @@ from tocsin.subscriptions.sources import SubscriptionSet, compile_set, given_sub
 from tocsin.views.runtime import ViewRuntime
 
 _BATCH: Final = 1000
-_ROWS: Final = 8192  # of a table, which are matched by the column at a time
+_TABLE_BATCH: Final = 16_384  # rows that are published by the column
 _QUICK: Final = 0.002  # seconds that `apublish` may keep the event loop
 _GIVEN: Final = ("stream", "time", "start", "id", "valid_until")
 _NOTHING: Final = (None,) * len(_GIVEN)
@@ -720,90 +720,110 @@ class Engine:
     ) -> Iterator[_Published]:
         """Publish events in batches; if the source or a report fails, the events before are published."""
         views, sequences = self._store.views, self._store.sequences
-        size = batch_size or min(_BATCH, views.most_at_once)
-        # The rows of a stream that is a table are processed one by one, as rows of it.
-        table = as_columns(events, stream) if top is None and stream not in views.tables else None
+        table = as_columns(events, stream) if top is None else None
         # Rows without times would all be simultaneous to a sequence: they get theirs one by one.
         if table is not None and (fields.time is not None or not sequences.reads(stream)):
-            yield from self._table_batches(table, fields, report, batch_size or _ROWS)
+            size = batch_size or min(_TABLE_BATCH, views.most_at_once)
+            yield from self._table_batches(table, fields, report, size)
             return
+        size = batch_size or min(_BATCH, views.most_at_once)
         batch: list[Event] = []
         failure: Exception | None = None
         try:
-            for one in self._read_many(events, stream, fields, by_column=top is None):
-                if isinstance(one, TimedRows):
+            for one in read_blocks(events, self._reader, stream, fields):
+                records: Iterable[Event | Fault] = (one,) if not isinstance(one, EventBlock) else one
+                if isinstance(one, EventBlock) and top is None:
                     if batch:
                         full, batch = batch, []
                         yield self._publish(full, report, top)
-                    yield self._publish_rows(one)
-                    continue
-                read = one if isinstance(one, Fault) else self._check_row(one)
-                if isinstance(read, Fault):
-                    report(read)
-                    continue
-                batch.append(read)
-                if len(batch) >= size:
-                    full, batch = batch, []
-                    yield self._publish(full, report, top)
+                    published = self._publish_block(one)
+                    if published is not None:
+                        yield published
+                        continue
+                for record in records:
+                    read = record if isinstance(record, Fault) else self._check_row(record)
+                    if isinstance(read, Fault):
+                        report(read)
+                        continue
+                    batch.append(read)
+                    if len(batch) >= size:
+                        full, batch = batch, []
+                        yield self._publish(full, report, top)
         except Exception as fault:  # noqa: BLE001 - whatever ends the source, the events before it are published
             failure = fault
         yield self._publish(batch, report, top)
         if failure is not None:
             raise failure
 
-    def _read_many(
-        self, events: EventSource, stream: str | None, fields: EventFields, *, by_column: bool
-    ) -> Iterator[Event | Fault | TimedRows]:
-        """Yield each event, or the fault of a record that is none, and the blocks of a file by the column if they can be."""
-        for one in read_blocks(events, self._reader, stream, fields):
-            if not isinstance(one, EventBlock):
-                yield one
-                continue
-            of = one.reader.stream
-            is_read = self._store.sequences.reads(of)
-            # The rows of a stream that is a table are processed one by one, as rows of it; without times, sequences would
-            # see all rows at once.
-            by_row = (
-                not by_column
-                or of in self._store.views.tables
-                or (is_read and one.reader.fields.time is None)
-            )
-            rows = None if by_row else block_rows(one, as_table=is_read)
-            if rows is None:
-                yield from one
-            else:
-                one.accept()
-                yield rows
+    def _publish_block(self, block: EventBlock) -> _Published | None:
+        """Publish a file's block by the column; return None if it has to be read by the row, where faults have their lines."""
+        stream, sequences = block.reader.stream, self._store.sequences
+        stored = self._store.views.tables.by_name.get(stream or "")
+        is_read = sequences.reads(stream)
+        # Without times, sequences would see all rows at once.
+        if is_read and block.reader.fields.time is None:
+            return None
+        rows = block_rows(block, as_table=is_read or stored is not None)
+        if rows is None or (stored is not None and stored.missing_keys(rows.batch)):
+            return None
+        published, _ = self._try_to_publish(rows)
+        if published is not None:
+            block.accept()
+        return published
 
     def _table_batches(
         self, table: ArrowEvents, fields: EventFields, report: Report, size: int
     ) -> Iterator[_Published]:
         """Publish a table's rows, `size` events at a time."""
-        timed = (
-            None if fields.time is None else timed_rows(table, fields.time, fields.start, self._reader.ticks)
-        )
-        source = table if timed is None else timed.batch
-        for begin, end in publishable_parts(source, self._reader, report, size):
-            if timed is None:
-                times = np.full(end - begin, self._clock.now(), dtype=np.int64)
-                part = TimedRows(table, times, times, begin=begin)
-            else:
-                part = timed.slice(begin, end)
-            yield self._publish_rows(part)
+        if fields.time is None:
+            times = np.zeros(len(table), dtype=np.int64)  # each part gets the time of its publication
+            timed = TimedRows(table, times, times)
+        else:
+            timed = timed_rows(table, fields.time, fields.start, self._reader.ticks)
+        if (stored := self._store.views.tables.by_name.get(table.stream or "")) is not None:
+            faults = stored.missing_keys(timed.batch)
+            timed = timed.with_faults(faults) if faults else timed
+        for begin, end in publishable_parts(timed.batch, self._reader, report, size):
+            part = timed.part(begin, end)
+            if fields.time is None:
+                part.starts = part.ends = np.full(end - begin, self._reader.now(table.stream), dtype=np.int64)
+            yield from self._publish_part(part, begin, report)
 
-    def _publish_rows(self, rows: TimedRows) -> _Published:
-        """Publish rows by the column; return what `_publish` returns."""
+    def _publish_part(self, part: TimedRows, begin: int, report: Report) -> Iterator[_Published]:
+        """Publish rows of a table from `begin` on; if a report fails, the rows before it are published."""
+        failure: Exception | None = None
+        published, faults = self._try_to_publish(part)
+        while published is None:
+            for row in sorted(faults):
+                self._reader.refuse()
+                try:
+                    report(row_fault(begin + row, faults[row]))
+                except Exception as fault:  # noqa: BLE001 - whatever it is, the rows before it are published
+                    failure, part = fault, part.slice(0, row)
+                    break
+            part = part.with_faults({row: reason for row, reason in faults.items() if row < len(part)})
+            published, faults = self._try_to_publish(part)
+        yield published
+        if failure is not None:
+            raise failure
+
+    def _try_to_publish(self, part: TimedRows) -> tuple[_Published | None, dict[int, str]]:
+        """Publish rows of a table, unless some cannot be in it: then return their faults."""
         with self._lock:
             self._expire()
-            notifications = self._pipeline.process(rows)
-            return len(rows), notifications, self._buffer.drain_late()
+            updates, faults = self._pipeline.admit_rows(part)
+            if faults:
+                return None, faults
+            notifications = self._pipeline.process(part, updates=updates)
+            return (len(part), notifications, self._buffer.drain_late()), {}
 
     def _publish(
         self, events: list[Event], report: Report | None = None, top: TopK | None = None
     ) -> _Published:
         """Return how many events were published, their notifications, and the events that are late for sequences."""
         with self._lock:
-            self._expire()
+            if self._store.registry.has_validity or self._pipeline.history.events:
+                self._expire()
             admitted, _, deletions, updates = self._pipeline.admit(events, report)
             notifications = self._pipeline.process(TimedBatch(admitted), top, deletions, updates)
             return len(admitted), notifications, self._buffer.drain_late() if self._buffer.late_events else []

@@ -21,7 +21,7 @@ from tocsin.formats.notifications import (
 )
 from tocsin.language.semantics import value_of
 from tocsin.matching import IdArray
-from tocsin.matching.timed_batch import TimedBatch, TimedRows
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Notification
 from tocsin.model.event import STREAM
 from tocsin.model.queries import SelectItem
@@ -86,8 +86,7 @@ class FilterNotifications(Struct, frozen=True):
 
     def read_events(self) -> None:
         """Read all events at once, which is quicker than one by one."""
-        if isinstance(self.events, TimedRows):
-            self.events.read(np.unique(self.positions).tolist())
+        self.events.read_ahead(np.unique(self.positions))
 
     def lines(self) -> Callable[[int], bytes]:
         """Return a function that gives the i-th notification as a line of JSON."""
@@ -162,13 +161,13 @@ class ViewNotifications(Struct, frozen=True):
 
     rows: IdArray
     changes: AnswerChanges
-    events: list[Event]  # the rows that `changes` counts
+    events: TimedBatch  # the rows that `changes` counts
     ids: list[str]
     generation: int
 
     def notification(self, i: int) -> Notification:
         """Return the i-th notification."""
-        changes, event = self.changes, self.events[self.changes.rows.item(i)]
+        changes, event = self.changes, self.events.event(self.changes.rows.item(i))
         removed, added = changes.differences(i)
         return Notification(
             subscription=self.ids[i],

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tocsin.engine.clock import Clock
@@ -35,6 +36,8 @@ from tocsin.model.errors import EventError
 from tocsin.model.event import STREAM, is_deletion
 from tocsin.model.options import ALWAYS
 from tocsin.sequences.matches import sequence_notification
+from tocsin.views.answer_changes import AnswerChanges
+from tocsin.views.runtime import TableRows
 from tocsin.views.table import RowUpdate
 
 Report: TypeAlias = Callable[[Fault], object]
@@ -84,7 +87,7 @@ class EventPipeline:
         events: TimedBatch,
         top: TopK | None = None,
         deletions: frozenset[int] = frozenset(),
-        updates: Mapping[int, RowUpdate] = _NO_UPDATES,
+        updates: Mapping[int, RowUpdate] | TableRows = _NO_UPDATES,
     ) -> Notifications:
         """Publish events, and return their notifications.
 
@@ -99,6 +102,9 @@ class EventPipeline:
         if released:
             sequences, published = self._match_sequences(released)
             parts.append(sequences)
+        if isinstance(updates, TableRows):
+            parts.append(self._update_table(events, times, updates))
+            updates = _NO_UPDATES
         if updates or published:
             parts.append(self._update_views(events, times, updates, published))
         return self._notify(parts)
@@ -145,12 +151,40 @@ class EventPipeline:
             positions.append(position)
         return Admitted(admitted, positions, frozenset(deletions), updates)
 
+    def admit_rows(self, events: TimedRows) -> tuple[Mapping[int, RowUpdate] | TableRows, dict[int, str]]:
+        """Return the updates of a table that rows make, and the faults of those that cannot be rows of it.
+
+        They are read by the column, or one by one where a column says too little; a stream that is no table has none.
+        """
+        views, stream = self._store.views, events.single_stream or ""
+        if stream not in views.tables:
+            return _NO_UPDATES, {}
+        try:
+            table = events.batch.table
+            return views.read_rows(stream, table.take(events.rows) if events.faults else table), {}
+        except EventError:
+            pass  # some row or column: each row is read by itself
+        updates: dict[int, RowUpdate] = {}
+        faults: dict[int, str] = {}
+        events.read_ahead(events.rows)
+        for row in events.rows.tolist():
+            try:
+                update = views.read(events.event(row))
+            except EventError as fault:
+                faults[row] = str(fault)
+            else:
+                if update is not None:
+                    updates[row] = update
+        return updates, faults
+
     def _pass_time(self, events: TimedBatch, deletions: frozenset[int]) -> NDArray[np.int64] | int:
         """Count events, keep those that are valid for later filters, and return the clock's time at each event."""
         clock = self._clock
         now = clock.now()
         if isinstance(events, TimedRows):
             self.published += len(events) - len(events.faults)
+            if self._store.registry.has_validity:
+                return self._times_of_rows(events)
             if (latest := events.latest) is not None:
                 clock.saw(latest)
             return now
@@ -163,6 +197,15 @@ class EventPipeline:
                 if event.valid_until is not None:
                     self.history.add(event, now if isinstance(times, int) else int(times[row]))
                 clock.saw(event.end)
+        return times
+
+    def _times_of_rows(self, events: TimedRows) -> NDArray[np.int64]:
+        """Return the clock's time at each row of a table."""
+        clock = self._clock
+        times = np.full(len(events), clock.now(), dtype=np.int64)
+        for row, end in zip(events.rows.tolist(), events.ends[events.rows].tolist(), strict=True):
+            times[row] = clock.now()
+            clock.saw(end)
         return times
 
     # the stages
@@ -233,6 +276,20 @@ class EventPipeline:
             (published[row].row, published[row].position, part.notification(i)) for i, row in enumerate(rows)
         ]
 
+    def _update_table(
+        self, events: TimedBatch, times: NDArray[np.int64] | int, updates: TableRows
+    ) -> NotificationPart:
+        """Apply the rows of a table by the column, and return the notifications of changed answers."""
+        assert isinstance(events, TimedRows)  # noqa: S101 - updates by the column are of such
+        rows = events.rows
+        changes = self._store.views.process_rows(updates, events.ends[rows])
+        changes = replace(changes, rows=rows[changes.rows])
+        changes = self._report(changes, events.ends, np.broadcast_to(times, len(events)))
+        causes = events.slice(0, len(events))  # without the columns that were encoded for a match
+        causes.read_ahead(np.unique(changes.rows))
+        ids = self._store.registry.ids_of(changes.numbers)
+        return ViewNotifications(changes.rows, changes, causes, ids, self._store.generation)
+
     def _update_views(
         self,
         events: TimedBatch,
@@ -241,10 +298,10 @@ class EventPipeline:
         published: list[_Published],
     ) -> NotificationPart:
         """Apply the rows of tables, published ones last, and return the notifications of changed answers."""
-        views, store = self._store.views, self._store
         rows, own = list(updates), len(updates)
         changing = [*updates.values()]
-        causes = list(map(events.events.__getitem__, rows))
+        is_whole = own == len(events.events) and not published
+        causes: list[Event] = [] if is_whole else list(map(events.event, rows))
         for one in published:
             update = self._read_published(one.event)
             if update is not None:
@@ -253,18 +310,28 @@ class EventPipeline:
                 causes.append(one.event)
         if not changing:
             return _NO_NOTIFICATIONS
-        changes = views.process(changing)
+        changes = self._store.views.process(changing)
         at = np.array(rows, dtype=np.int64)
-        reportable: NDArray[np.bool_] | None = None
-        if store.registry.has_validity:
-            ends = np.array([update.end for update in changing], dtype=np.int64)
+        if self._store.registry.has_validity:
             now = np.broadcast_to(times, len(events))[at[:own]] if own else at[:0]
             now = np.concatenate([now, np.full(len(changing) - own, self._clock.now())])
-            reportable = store.is_valid(changes.numbers, ends[changes.rows], now[changes.rows])
-        changes = views.report(changes, reportable)
-        return ViewNotifications(
-            at[changes.rows], changes, causes, store.registry.ids_of(changes.numbers), store.generation
-        )
+            changes = self._report(
+                changes, np.array([update.end for update in changing], dtype=np.int64), now
+            )
+        else:
+            changes = self._store.views.report(changes)
+        ids = self._store.registry.ids_of(changes.numbers)
+        caused_by = events if is_whole else TimedBatch(causes)
+        return ViewNotifications(at[changes.rows], changes, caused_by, ids, self._store.generation)
+
+    def _report(
+        self, changes: AnswerChanges, ends: NDArray[np.int64], now: NDArray[np.int64]
+    ) -> AnswerChanges:
+        """Return the changes of subscriptions that are valid at the end of the row, and have not expired by then."""
+        reportable: NDArray[np.bool_] | None = None
+        if self._store.registry.has_validity:
+            reportable = self._store.is_valid(changes.numbers, ends[changes.rows], now[changes.rows])
+        return self._store.views.report(changes, reportable)
 
     def _read_published(self, event: Event) -> RowUpdate | None:
         """Return a published event as a row of its table; None if it is of no table, or cannot be a row, which is logged."""
@@ -289,6 +356,7 @@ class EventPipeline:
             events = TimedBatch([events.events[row] for row in rows.tolist()])
         elif isinstance(events, TimedRows):
             events = events.slice(0, len(events))  # without the columns that were encoded for the match
+            events.read_ahead(np.unique(positions))
         return FilterNotifications(
             found.rows,
             found.scores,

@@ -60,8 +60,8 @@ class ReorderBuffer:
             if stream is None or stream not in streams:
                 self._observe(stream, events.latest)
                 return []
-            if self.takes_columns(events):
-                return [self._order(stream).release_all(self._ticks.length(stream), events)]
+            if not self._bound and not self._order(stream).waiting:
+                return self._release_columns(stream, events)
         elif not streams and not skipped:
             latest = self._latest_unread
             for event in events.events:
@@ -69,6 +69,28 @@ class ReorderBuffer:
                     latest[event.stream] = event.end
             return []
         return self._push_each(events, streams, skipped)
+
+    def _release_columns(self, stream: str, events: TimedRows) -> list[Released]:
+        """Release a table's rows at once, except those that are late or no events."""
+        order = self._order(stream)
+        ends = events.ends
+        if events.faults:
+            ends = ends.copy()
+            ends[list(events.faults)] = ALWAYS
+        latest = max(order.released, order.latest)
+        on_time = ends >= np.maximum.accumulate(np.append(latest, ends))[:-1]
+        if events.faults:
+            on_time[list(events.faults)] = False
+        rows = np.flatnonzero(on_time)
+        if len(rows) < len(ends):
+            late = np.setdiff1d(np.flatnonzero(~on_time), list(events.faults))
+            self.late += len(late)
+            self.late_events += map(events.event, late.tolist())
+        if not len(rows):
+            return []
+        order.latest = order.released = int(ends[rows[-1]])
+        released = events if len(rows) == len(ends) else events.take(rows)
+        return [Released(self._ticks.length(stream), released, rows)]
 
     def _push_each(
         self, events: TimedBatch, streams: Collection[str], skipped: Collection[int]
@@ -175,7 +197,3 @@ class _Order:
         while self.waiting and self.waiting[0][0] <= until:
             self.released, _, event = heappop(self.waiting)
             yield event
-
-    def release_all(self, tick: int, events: TimedBatch) -> Released:
-        self.latest = self.released = int(events.ends[-1])
-        return Released(tick, events, np.arange(len(events)))

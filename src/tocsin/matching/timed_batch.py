@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
-from tocsin.model.event import STREAM, Event, read_event
+from tocsin.model.event import STREAM, Event, new_event
 from tocsin.model.values import Value
+from tocsin.structures.array_types import Int64s
 
 RowNames: TypeAlias = Callable[[int, Mapping[str, Value]], str]
 """Returns the id of a row's event, by the row and its attributes."""
+
+_BLOCK: Final = 256  # rows that become events together
 
 _START: Final = attrgetter("start")
 _END: Final = attrgetter("end")
@@ -79,6 +82,9 @@ class TimedBatch:
         """Return an event as it was published."""
         return self.events[row]
 
+    def read_ahead(self, rows: Int64s) -> None:
+        """Hear of the rows, which ascend, that will be asked for as events."""
+
     def slice(self, begin: int, end: int) -> TimedBatch:
         """Return the rows from `begin` to `end`."""
         return TimedBatch(self.events[begin:end])
@@ -91,7 +97,7 @@ class TimedRows(TimedBatch):
     """The rows of an Arrow table, all of one stream; a row becomes an event on demand.
 
     An event is given its id when it is made, by `names` if the rows have names. Slices share the table and the events
-    made so far.
+    made so far. `numbers` are those of the rows in the table, if they are not the ones from `begin` on.
     """
 
     def __init__(
@@ -103,6 +109,7 @@ class TimedRows(TimedBatch):
         begin: int = 0,
         made: dict[int, Event] | None = None,
         names: RowNames | None = None,
+        numbers: Int64s | None = None,
     ) -> None:
         super().__init__(())
         self.starts = starts
@@ -112,6 +119,8 @@ class TimedRows(TimedBatch):
         self._begin = begin
         self._made = {} if made is None else made
         self._names = names
+        self._numbers = numbers
+        self._expected: Int64s | None = None  # rows that will become events
 
     @cached_property
     def attributes(self) -> Sequence[Mapping[str, Value]]:
@@ -121,6 +130,8 @@ class TimedRows(TimedBatch):
     @cached_property
     def batch(self) -> ArrowEvents:
         """Return the rows as matchers see them, with their stream among their attributes."""
+        if self._numbers is not None:
+            return self._table.take(self._numbers)
         if len(self) == len(self._table):
             return self._table
         return self._table.slice(self._begin, self._begin + len(self))
@@ -131,7 +142,7 @@ class TimedRows(TimedBatch):
     @property
     def faults(self) -> Mapping[int, str]:
         """Return the faults of rows that are no events, by row."""
-        return self.batch.faults if self._table.faults else {}
+        return self.batch.faults if self._table.faults and self._numbers is None else {}
 
     def stream(self, row: int) -> str | None:  # noqa: ARG002 - all rows are of one stream
         """Return the stream of a row."""
@@ -139,27 +150,31 @@ class TimedRows(TimedBatch):
 
     def event(self, row: int) -> Event:
         """Return a row as an event, always the same."""
-        found = self._made.get(self._begin + row)
-        return self._make(row, self._table.row(self._begin + row)) if found is None else found
+        found = self._made.get(self._number(row))
+        return self._make(row) if found is None else found
 
-    def read(self, rows: Sequence[int]) -> None:
-        """Make the events of these rows, all at once."""
-        missing = [row for row in rows if self._begin + row not in self._made]
-        if len(missing) > 1:
-            found = self._table.rows_at([self._begin + row for row in missing])
-            for row, attributes in zip(missing, found, strict=True):
-                self._make(row, attributes)
+    def read_ahead(self, rows: Int64s) -> None:
+        """Make the events of these rows, which ascend, in blocks once one of them is asked for."""
+        self._expected = rows
 
-    def _make(self, row: int, attributes: Mapping[str, Value]) -> Event:
-        number = self._begin + row
-        made = self._made[number] = read_event(
-            attributes,
-            id=None if self._names is None else self._names(number, attributes),
-            stream=self._table.stream,
-            time=int(self.ends[row]),
-            start=int(self.starts[row]),
-        )
-        return made
+    def _number(self, row: int) -> int:
+        return self._begin + row if self._numbers is None else int(self._numbers[row])
+
+    def _make(self, row: int) -> Event:
+        """Make the event of a row, and those of the next rows that are expected."""
+        rows = np.array([row])
+        if self._expected is not None:
+            at = int(np.searchsorted(self._expected, row))
+            if at < len(self._expected) and self._expected[at] == row:
+                rows = self._expected[at : at + _BLOCK]
+        numbers = rows + self._begin if self._numbers is None else self._numbers[rows]
+        read = self._table.rows_at(numbers) if len(numbers) > 1 else [self._table.row(int(numbers[0]))]
+        columns = (numbers.tolist(), read, self.starts[rows].tolist(), self.ends[rows].tolist())
+        for number, attributes, start, end in zip(*columns, strict=True):
+            if number not in self._made:
+                id_ = None if self._names is None else self._names(number, attributes)
+                self._made[number] = new_event(attributes, self._table.stream, start, end, id_)
+        return self._made[self._number(row)]
 
     def slice(self, begin: int, end: int) -> TimedRows:
         """Return the rows from `begin` to `end`."""
@@ -170,4 +185,44 @@ class TimedRows(TimedBatch):
             begin=self._begin + begin,
             made=self._made,
             names=self._names,
+            numbers=None if self._numbers is None else self._numbers[begin:end],
         )
+
+    def part(self, begin: int, end: int) -> TimedRows:
+        """Return the rows from `begin` to `end` with events of their own, which are let go with the part."""
+        return TimedRows(
+            self._table,
+            self.starts[begin:end],
+            self.ends[begin:end],
+            begin=self._begin + begin,
+            names=self._names,
+        )
+
+    def with_faults(self, faults: Mapping[int, str]) -> TimedRows:
+        """Return the same rows with more of them marked as no events; they share the events made so far."""
+        made = {number - self._begin: event for number, event in self._made.items()}
+        names = None if self._names is None else partial(_named_from, self._names, self._begin)
+        return TimedRows(self.batch.with_faults(faults), self.starts, self.ends, made=made, names=names)
+
+    @property
+    def rows(self) -> Int64s:
+        """Return the rows that are events."""
+        every = np.arange(len(self))
+        return np.delete(every, list(self.faults)) if self.faults else every
+
+    def take(self, rows: Int64s) -> TimedRows:
+        """Return some rows, which are events; they share the events made so far."""
+        numbers = rows + self._begin if self._numbers is None else self._numbers[rows]
+        return TimedRows(
+            self._table,
+            self.starts[rows],
+            self.ends[rows],
+            made=self._made,
+            names=self._names,
+            numbers=numbers,
+        )
+
+
+def _named_from(names: RowNames, begin: int, number: int, attributes: Mapping[str, Value]) -> str:
+    """Return the id of a row of a table that was cut off at `begin`."""
+    return names(begin + number, attributes)

@@ -86,6 +86,13 @@ def read_event(
     )
 
 
+def new_event(
+    attributes: Mapping[str, Value], stream: str | None, start: int, end: int, id: str | None = None
+) -> Event:
+    """Return an event of attributes that are flat and checked; without an id, one is made for it."""
+    return Event(_ids.make() if id is None else id, attributes, stream, start, end)
+
+
 def check_event(event: Event, dropped: Callable[[str], None] | None = None) -> Event:
     """Return a given `Event` with its attributes as `read_event` makes them, or raise `EventError`.
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
 from tocsin.model.errors import EventError
+from tocsin.model.timestamps import from_microseconds
 from tocsin.model.values import Value
-from tocsin.views.cells import BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key, decode, key_of
+from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key, key_of
 from tocsin.views.changes import Row, RowChange
 
 
@@ -43,18 +44,30 @@ class Batch(Struct, frozen=True, dict=True):
         _, first, which = np.unique(packed, axis=1, return_index=True, return_inverse=True)
         return [self.names(positions[place]) for place in first.tolist()], which.reshape(-1)
 
-    def row(self, position: int) -> Row:
-        """Return a row as a mapping."""
-        return {name: self.value(name, position) for name in self.names(position)}
-
     @cached_property
     def rows(self) -> list[Row]:
         """Return all rows as mappings."""
-        return list(map(self.row, range(len(self))))
+        return self.rows_at(np.arange(len(self)))
 
-    def value(self, name: str, position: int) -> Value:
-        """Return an attribute that a row has."""
-        return decode(self.columns[name], position, self.texts.get(name, ()))
+    def rows_at(self, positions: IdArray) -> list[Row]:
+        """Return some rows as mappings."""
+        names = list(self.columns)
+        cells = [self._values(name, positions) for name in names]
+        return [
+            {name: value for name, value in zip(names, row, strict=True) if value is not None}
+            for row in zip(*cells, strict=True)
+        ]
+
+    def _values(self, name: str, positions: IdArray) -> list[Value | None]:
+        """Return an attribute of some rows, None where it is absent."""
+        column = self.columns[name].take(positions)
+        absent = np.flatnonzero(column.kinds == ABSENT).tolist()
+        if len(absent) == len(positions):
+            return [None] * len(positions)
+        found: list[Any] = _values_of(column, self.texts.get(name, []))
+        for place in absent:
+            found[place] = None
+        return found
 
 
 def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:
@@ -89,14 +102,21 @@ def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:
 
 def _key_parts(column: Column, texts: list[str]) -> list[Key]:
     """Return the values of a column that every row has, as keys contain them."""
-    kind = column.kinds.item(0)
-    if kind == CODED:
-        return [texts[word] for word in column.words.tolist()]
-    if kind == INTEGER:
-        return column.words.tolist()
+    values: list[Any] = _values_of(column, texts)
+    return [key_of((value,)) for value in values] if column.kinds.item(0) == BOOLEAN else values
+
+
+def _values_of(column: Column, texts: list[str]) -> list[Any]:
+    """Return the values of a column of one kind; where one is absent, any value."""
+    kind = column.kinds.max()
     if kind == FLOAT:
-        return column.floats.tolist()
-    return [key_of((decode(column, position, texts),)) for position in range(len(column.kinds))]
+        return column.floats.tolist()  # type: ignore[no-any-return]
+    words: list[int] = column.words.tolist()
+    if kind == CODED:
+        return [texts[word] for word in words]
+    if kind == INTEGER:
+        return words
+    return [from_microseconds(word) for word in words] if kind == MOMENT else list(map(bool, words))
 
 
 def _column(array: Any) -> tuple[Column, list[str] | None] | None:

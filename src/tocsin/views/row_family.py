@@ -148,6 +148,8 @@ class RowFamily:
         kept = [members.kept(slot) for slot in changes.slots[was_kept].tolist()]
         of_kept = dict(zip(np.flatnonzero(was_kept).tolist(), _matched(self._matcher, kept), strict=True))
         positions, slots = changes.positions.tolist(), changes.slots.tolist()
+        satisfying = changes.positions[satisfies]
+        rows = dict(zip(satisfying.tolist(), batch.rows_at(satisfying), strict=True))
         latest: dict[int, tuple[list[int], Row]] = {}  # by slot: what its row satisfies, and the row
         touched: set[RowAggregate[Any, Any]] = set()
         for change in concerned:
@@ -155,8 +157,8 @@ class RowFamily:
             before, old = latest.get(slot, ([], None))
             if change in of_kept:
                 before, old = of_kept[change], members.kept(slot)
-            after = matches[position].tolist()
-            new = batch.row(position) if after else None
+            new = rows.get(position)
+            after = [] if new is None else matches[position].tolist()
             if before or after:
                 touched |= self._apply_step(MemberChange(members.row_key(slot), old, new), before, after)
                 _log_changes(change, touched, log)

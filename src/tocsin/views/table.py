@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model import Event
 from tocsin.model.errors import EventError
 from tocsin.model.event import DELETIONS, is_deletion
@@ -119,9 +120,21 @@ class StoredTable:
         for name in self.key:
             value = row.get(name)
             if value is None:
-                raise EventError(f"a row of the table `{self.name}` needs it, since it is of its key", name)
+                raise self.missing_key(name)
             values.append(value)
         return values[0] if len(values) == 1 and type(values[0]) is not bool else key_of(values)
+
+    def missing_keys(self, events: ArrowEvents) -> dict[int, str]:
+        """Return, by position, the fault of each row without an attribute of the key."""
+        faults: dict[int, str] = {}
+        for name in reversed(self.key):  # the first one that is missing is reported
+            fault = str(self.missing_key(name))
+            faults |= dict.fromkeys(np.flatnonzero(events.lacks(name)).tolist(), fault)
+        return faults
+
+    def missing_key(self, name: str) -> EventError:
+        """Return the error of a row without an attribute of the key."""
+        return EventError(f"a row of the table `{self.name}` needs it, since it is of its key", name)
 
     def find(self, key: Key) -> int | None:
         """Return the slot of the row with a key, if there is one."""
@@ -246,8 +259,8 @@ class StoredTable:
             target.kinds[slots], target.words[slots] = part.kinds, words
         if len(slots):
             names, which = batch.shapes(positions)
-            codes = map(self._names.acquire, names, np.bincount(which, minlength=len(names)).tolist())
-            self._shapes[slots] = np.fromiter(codes, dtype=np.int64, count=len(names))[which]
+            counts = np.bincount(which, minlength=len(names)).tolist()
+            self._shapes[slots] = np.array(list(map(self._names.acquire, names, counts)))[which]
         self._ends[slots] = ends[positions]
 
     def _clear(self, slot: int) -> None:

@@ -91,6 +91,22 @@ class ArrowEvents(EventBatch):
         }
         return ArrowEvents(self.table.slice(begin, end - begin), self.paths, faults, self.stream)
 
+    def take(self, positions: Int64s) -> ArrowEvents:
+        """Return the batch of some rows, which are events."""
+        return ArrowEvents(self.table.take(pa.array(positions)), self.paths, {}, self.stream)
+
+    def lacks(self, path: str) -> Bools:
+        """Tell which rows have no value at a path."""
+        if path not in self.paths:
+            return np.ones(len(self), dtype=np.bool_)
+        place, found = self.paths.index(path), [np.zeros(0, dtype=np.bool_)]
+        for piece in self.table.to_batches():
+            leaf = list(leaves(piece))[place]
+            if pa.types.is_dictionary(leaf.type):
+                leaf = leaf.dictionary_decode()  # a word of a dictionary may be null
+            found.append(leaf.is_null().to_numpy(zero_copy_only=False))
+        return np.concatenate(found)
+
     def with_faults(self, faults: Mapping[int, str]) -> ArrowEvents:
         """Return the batch with more rows marked as faulty."""
         return ArrowEvents(self.table, self.paths, {**faults, **self.faults}, self.stream)
@@ -144,13 +160,19 @@ class ArrowEvents(EventBatch):
             block = self._block = number, self._read_rows(number * _BLOCK, _BLOCK)
         return block[1][position % _BLOCK]
 
-    def rows_at(self, positions: Sequence[int]) -> Sequence[Mapping[str, Value]]:
-        """Return the attributes of several events, without their stream."""
+    def rows_at(self, positions: Int64s) -> Sequence[Mapping[str, Value]]:
+        """Return the attributes of some events, whose positions ascend, without their stream."""
+        first, last = int(positions[0]), int(positions[-1])
+        taken, begin = [], first
+        # Taken piece by piece: taking from a chunked column of strings would copy all of it.
         try:
-            taken = self.table.take(integer_array(np.array(positions, dtype=np.int64)))
+            for piece in self.table.slice(first, last - first + 1).to_batches():
+                own = positions[slice(*np.searchsorted(positions, (begin, begin + piece.num_rows)))]
+                taken.append(piece.take(integer_array(own - begin)))
+                begin += piece.num_rows
         except pa.ArrowNotImplementedError:  # of some types
-            return list(map(self.row, positions))
-        return [REFUSED if isinstance(row, str) else row for row in _read(taken.to_batches())]
+            return list(map(self.row, positions.tolist()))
+        return [REFUSED if isinstance(row, str) else row for row in _read(taken)]
 
     def attributes(self, position: int) -> Mapping[str, Value]:
         """Return the attributes of one event."""

@@ -13,6 +13,7 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.event import STREAM, Event, flatten, is_plain
 from tocsin.model.values import Value
+from tocsin.structures.array_types import Int64s
 
 
 class BlockEvents(ArrowEvents):
@@ -75,9 +76,9 @@ class BlockEvents(ArrowEvents):
         record = self._block_of_file.record(self._begin + position)
         return cast("Mapping[str, Value]", record) if is_plain(record) else flatten(record)
 
-    def rows_at(self, positions: Sequence[int]) -> Sequence[Mapping[str, Value]]:
-        """Return the attributes of several events, without their stream."""
-        return list(map(self.row, positions))
+    def rows_at(self, positions: Int64s) -> Sequence[Mapping[str, Value]]:
+        """Return the attributes of some events, without their stream."""
+        return list(map(self.row, positions.tolist()))
 
     def __len__(self) -> int:
         return self._end - self._begin

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.language.semantics import truth
+from tocsin.matching.column_scan import satisfying
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.columns import distinct_texts, in_microseconds, is_text, leaves, plain_values
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
@@ -49,7 +50,9 @@ class Columns:
             self._encode_columns(events.batch, values)
         elif self._paths:
             self._encode_rows(events.attributes, values)
-        if self._residual:
+        if self._residual and isinstance(events, TimedRows):
+            self._evaluate_columns(events.batch, values)
+        elif self._residual:
             self._evaluate_residual(events.attributes, values)
         return values
 
@@ -84,6 +87,12 @@ class Columns:
             for code, predicate in self._residual:
                 if truth(predicate, attributes):
                     values[row, code, 0], values[row, code, 1] = Tag.BOOLEAN, 1
+
+    def _evaluate_columns(self, batch: ArrowEvents, values: Int64s) -> None:
+        """Write the truth of residual predicates on the rows of an Arrow table into `values`."""
+        rows = np.arange(len(batch))
+        for code, predicate in self._residual:
+            values[satisfying(((predicate,),), rows, batch), code] = Tag.BOOLEAN, 1
 
     def _encode_columns(self, batch: ArrowEvents, values: Int64s) -> None:
         """Write the encoded attributes of an Arrow table into `values`."""

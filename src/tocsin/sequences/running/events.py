@@ -41,6 +41,13 @@ class EventStore:
             return self._batches[batch].event(number - self._firsts[batch])
         return self._singles[number]
 
+    def read_ahead(self, numbers: Int64s) -> None:
+        """Hear of the numbers of events, which ascend, that will be asked for."""
+        for first, batch in zip(self._firsts, self._batches, strict=True):
+            begin, end = np.searchsorted(numbers, (first, first + len(batch.ends)))
+            if begin < end:
+                batch.read_ahead(numbers[begin:end] - first)
+
     def get(self, number: int) -> Event | None:
         """Return an event, or None if it was collected."""
         try:
@@ -59,6 +66,7 @@ class EventStore:
                 firsts.append(first)
                 batches.append(batch)
             else:
+                batch.read_ahead(numbers[begin:end] - first)
                 singles |= {number: batch.event(number - first) for number in numbers[begin:end].tolist()}
         self._singles, self._firsts, self._batches = singles, firsts, batches
         self.count = sum(map(len, batches)) + len(singles)

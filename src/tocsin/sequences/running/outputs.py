@@ -41,9 +41,12 @@ class OutputReader:
             output = forms.forms[int(state.places.rows[end, PlaceColumn.FORM])].output
             assert output is not None  # noqa: S101 - only ends have outputs
             self._layouts[end] = output
+        self._is_read_ahead = len(rows) < 2
 
     def match(self, i: int) -> SequenceMatch:
         """Return the steps and values of the i-th output."""
+        if not self._is_read_ahead:
+            self._read_ahead()
         row = self._rows[i].tolist()
         layout, base = self._layouts[row[OutputColumn.END]], row[OutputColumn.BASE]
         steps: list[Step] = []
@@ -57,6 +60,19 @@ class OutputReader:
         if layout.values:
             values = {name: self._value(base + slot) for name, slot in layout.values}
         return SequenceMatch(tuple(steps), values)
+
+    def _read_ahead(self) -> None:
+        """Have the events of all steps read together."""
+        self._is_read_ahead = True
+        ends, bases = self._rows[:, OutputColumn.END], self._rows[:, OutputColumn.BASE]
+        needed = [
+            self._slots[bases[ends == end] + slot, 1]
+            for end, layout in self._layouts.items()
+            for part in layout.parts
+            for slot in (part.first, part.last)
+        ]
+        if needed:
+            self._events.read_ahead(np.unique(np.concatenate(needed)))
 
     def values(self) -> list[Mapping[str, Value | None]]:
         """Return the selected or computed values of each output."""
