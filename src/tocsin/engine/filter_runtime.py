@@ -152,9 +152,11 @@ class FilterRuntime:
         """Return the filters that each event satisfies."""
         if len(events.events) != 1:
             return self.match(events.batch)
-        self._adopt_index()
-        found = self.matcher.match_one(events.attributes[0])
-        return FilterMatches(np.zeros(len(found), dtype=np.int64), found)
+        if self._starting is not None:
+            self._adopt_index()
+        event = events.events[0]
+        found = self.matcher.match_one(event.attributes if event.stream is None else events.attributes[0])
+        return FilterMatches(np.zeros(len(found), dtype=np.int64), found) if len(found) else NO_FILTER_MATCHES
 
     def match(self, events: EventBatch) -> FilterMatches:
         """Return the filters that each event satisfies, of events without times."""

@@ -212,9 +212,11 @@ class EventPipeline:
 
     def _match_filters(
         self, events: TimedBatch, times: NDArray[np.int64] | int, top: TopK | None, deletions: frozenset[int]
-    ) -> FilterNotifications:
+    ) -> NotificationPart:
         """Return the notifications of filters, without deleted rows and invalid subscriptions; `top` keeps the best."""
         found = self._store.filters.process(events)
+        if not len(found.rows):
+            return _NO_NOTIFICATIONS
         if deletions:
             found = found.take(~np.isin(found.rows, list(deletions)))
         if self._store.registry.has_validity:
@@ -243,6 +245,8 @@ class EventPipeline:
         for one in released:
             rows = one.rows.tolist()
             for first, matches in store.sequences.process(one.events, one.tick):
+                if not len(matches.subscriptions) and not matches.published:
+                    continue
                 starts, ends = matches.starts.tolist(), matches.ends.tolist()
                 at = (matches.rows + first).tolist()
                 for i, number in enumerate(matches.subscriptions.tolist()):
@@ -254,6 +258,8 @@ class EventPipeline:
             position += len(rows)
         if published and store.filter_count:
             found += self._match_published(published)
+        if not found:
+            return _NO_NOTIFICATIONS, published
         if len(found) > 1:
             found.sort(key=itemgetter(0, 1))
         rows_of = np.fromiter(map(itemgetter(0), found), dtype=np.int64, count=len(found))
@@ -311,6 +317,8 @@ class EventPipeline:
         if not changing:
             return _NO_NOTIFICATIONS
         changes = self._store.views.process(changing)
+        if not len(changes.rows):
+            return _NO_NOTIFICATIONS
         at = np.array(rows, dtype=np.int64)
         if self._store.registry.has_validity:
             now = np.broadcast_to(times, len(events))[at[:own]] if own else at[:0]
@@ -320,6 +328,8 @@ class EventPipeline:
             )
         else:
             changes = self._store.views.report(changes)
+        if not len(changes.rows):
+            return _NO_NOTIFICATIONS
         ids = self._store.registry.ids_of(changes.numbers)
         caused_by = events if is_whole else TimedBatch(causes)
         return ViewNotifications(at[changes.rows], changes, caused_by, ids, self._store.generation)

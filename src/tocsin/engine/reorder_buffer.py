@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from itertools import count
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -15,7 +16,8 @@ from tocsin.model import Event
 from tocsin.model.options import ALWAYS
 from tocsin.model.ticks import StreamTicks
 
-_NONE: frozenset[int] = frozenset()
+_NONE: Final[frozenset[int]] = frozenset()
+_FIRST_ROW: Final = np.zeros(1, dtype=np.int64)
 
 
 class Released(Struct, frozen=True):
@@ -62,13 +64,34 @@ class ReorderBuffer:
                 return []
             if not self._bound and not self._order(stream).waiting:
                 return self._release_columns(stream, events)
-        elif not streams and not skipped:
+        elif skipped:
+            pass
+        elif not streams:
             latest = self._latest_unread
             for event in events.events:
                 if event.end > latest.get(event.stream, ALWAYS):
                     latest[event.stream] = event.end
             return []
+        elif len(events.events) == 1:
+            return self._push_one(events, events.events[0], streams)
         return self._push_each(events, streams, skipped)
+
+    def _push_one(self, events: TimedBatch, event: Event, streams: Collection[str]) -> list[Released]:
+        """Push a batch of one event; the batch itself is released, since filters have encoded it already."""
+        stream, end = event.stream, event.end
+        if stream is None or stream not in streams:
+            self._observe(stream, end)
+            return []
+        tick = self._ticks.length(stream)
+        order = self._orders.get(tick) or self._order(stream)
+        if self._bound or order.waiting:
+            return self._push_each(events, streams, _NONE)
+        if end < order.released or end < order.latest:
+            self.late += 1
+            self.late_events.append(event)
+            return []
+        order.latest = order.released = end
+        return [Released(tick, events, _FIRST_ROW)]
 
     def _release_columns(self, stream: str, events: TimedRows) -> list[Released]:
         """Release a table's rows at once, except those that are late or no events."""

@@ -46,9 +46,11 @@ class DirectEvaluation:
 
     def match_one(self, attributes: Mapping[str, Value]) -> IdArray:
         """Return the ids of the subscriptions that one event satisfies, ascending and without repeats."""
-        search = self._current_search(1)
-        if search is None:
-            return self._oracle.match_one(attributes)
+        search = self._search
+        if search is None or self._version != self._oracle.version:
+            search = self._current_search(1)
+            if search is None:
+                return self._oracle.match_one(attributes)
         found = search(attributes)
         return np.array(sorted(found), dtype=np.int64) if found else _NO_IDS
 

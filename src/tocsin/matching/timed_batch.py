@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,22 @@ _START: Final = attrgetter("start")
 _END: Final = attrgetter("end")
 
 
+Result = TypeVar("Result")
+
+
+class _computed_once(Generic[Result]):  # noqa: N801 - a decorator
+    """A property that is kept once it is computed; `functools.cached_property` takes a lock for it in Python 3.11."""
+
+    def __init__(self, compute: Callable[[Any], Result]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, batch: Any, _: type) -> Result:
+        found = batch.__dict__[self._name] = self._compute(batch)
+        return found
+
+
 class TimedBatch:
     """Events with their times; sequences take them in the order of `ends`.
 
@@ -40,17 +56,21 @@ class TimedBatch:
         self.events = events  # none if the rows are those of a table
         self.single_stream = events[0].stream if len(events) == 1 else None
 
-    @cached_property
+    @_computed_once
     def starts(self) -> NDArray[np.int64]:
         """Return when each event started."""
+        if len(self.events) == 1:
+            return np.array([self.events[0].start], dtype=np.int64)
         return np.fromiter(map(_START, self.events), dtype=np.int64, count=len(self.events))
 
-    @cached_property
+    @_computed_once
     def ends(self) -> NDArray[np.int64]:
         """Return when each event ended."""
+        if len(self.events) == 1:
+            return np.array([self.events[0].end], dtype=np.int64)
         return np.fromiter(map(_END, self.events), dtype=np.int64, count=len(self.events))
 
-    @cached_property
+    @_computed_once
     def attributes(self) -> Sequence[Mapping[str, Value]]:
         """Return the attributes of each event, with its stream among them."""
         return [
@@ -58,7 +78,7 @@ class TimedBatch:
             for event in self.events
         ]
 
-    @cached_property
+    @_computed_once
     def batch(self) -> EventBatch:
         """Return the events as matchers see them, with their stream among their attributes."""
         return EventBatch(self.attributes)
@@ -122,12 +142,12 @@ class TimedRows(TimedBatch):
         self._numbers = numbers
         self._expected: Int64s | None = None  # rows that will become events
 
-    @cached_property
+    @_computed_once
     def attributes(self) -> Sequence[Mapping[str, Value]]:
         """Return the attributes of each row, with the stream among them."""
         return [self.batch.attributes(row) for row in range(len(self))]
 
-    @cached_property
+    @_computed_once
     def batch(self) -> ArrowEvents:
         """Return the rows as matchers see them, with their stream among their attributes."""
         if self._numbers is not None:

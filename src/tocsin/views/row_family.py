@@ -236,6 +236,8 @@ class RowFamily:
 
 def _matched(matcher: Matcher, rows: Sequence[Row]) -> Iterator[list[int]]:
     """Return, for each row, the subscriptions whose condition it satisfies, ascending."""
+    if len(rows) < 3:
+        return iter([matcher.match_one(row).tolist() for row in rows])
     found = matcher.match(EventBatch(rows))
     ids, offsets = found.ids.tolist(), found.offsets.tolist()
     return (ids[first:last] for first, last in pairwise(offsets))

@@ -45,6 +45,8 @@ class Columns:
             self._version = self.table.version
             self._paths = [(code, column) for code, column in self.table if isinstance(column, str)]
             self._residual = [(code, column) for code, column in self.table if not isinstance(column, str)]
+        if len(events.events) == 1 and not self._residual:
+            return self._encode_row(events.attributes[0])
         values = np.zeros((len(events.ends), max(1, len(self.table.values)), 2), dtype=np.int64)
         if self._paths and isinstance(events, TimedRows):
             self._encode_columns(events.batch, values)
@@ -55,6 +57,24 @@ class Columns:
         elif self._residual:
             self._evaluate_residual(events.attributes, values)
         return values
+
+    def _encode_row(self, row: Mapping[str, Value]) -> Int64s:
+        """Return the tag and integer of each column of one event."""
+        flat = [0] * (2 * max(1, len(self.table.values)))
+        encode, codes = self._codec.encode, self._codec.strings.codes
+        for code, path in self._paths:
+            value = row.get(path)
+            kind = type(value)
+            # The most frequent kinds are encoded without a call.
+            if kind is int and -WIDE <= value < WIDE:  # type: ignore[operator]
+                flat[2 * code], flat[2 * code + 1] = _INTEGER, value  # type: ignore[assignment]
+            elif kind is float:
+                flat[2 * code], flat[2 * code + 1] = _FLOAT, _BITS(_DOUBLE(value))[0]
+            elif kind is str and value in codes:
+                flat[2 * code], flat[2 * code + 1] = _STRING, codes[value]  # type: ignore[index]
+            else:
+                flat[2 * code : 2 * code + 2] = encode(value)
+        return np.array(flat, dtype=np.int64).reshape(1, -1, 2)
 
     def _encode_rows(self, rows: Sequence[Mapping[str, Value]], values: Int64s) -> None:
         """Write the encoded attributes of mappings into `values`."""

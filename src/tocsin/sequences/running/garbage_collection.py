@@ -14,6 +14,8 @@ from tocsin.sequences.running.state import NONE, InstanceColumn, LinkColumn, Pla
 from tocsin.sequences.running.values import ValueCodec
 from tocsin.structures.array_types import Int64s
 
+_LIVE: Final = int(StateCounter.LIVE)
+_LINKS: Final = int(StateCounter.LINKS)
 _FEWEST: Final = 4096  # instances, or links, below which no garbage is collected
 _log = logging.getLogger("tocsin")
 
@@ -33,7 +35,8 @@ class GarbageCollector:
 
     def collect(self, state: State) -> None:
         """Free unused events and instances, if enough events have come since the last time."""
-        if state.counters[StateCounter.LIVE] > self._instances:
+        counters = state.counters
+        if counters.item(_LIVE) > self._instances:
             self._expire(state)
         if self._limit is not None and self.bytes(state) > self._limit:
             self._expire(state)
@@ -42,7 +45,7 @@ class GarbageCollector:
             if self.bytes(state) > self._limit - self._limit // 8:
                 self._drop_oldest(state)
                 self._collect_all(state)
-        if state.counters[StateCounter.LINKS] > self._links:
+        if counters.item(_LINKS) > self._links:
             self._collect_links(state)
         codec, events = self._codec, self._events.count > self._events.threshold
         strings = len(codec.strings.codes) + len(codec.integers.codes) > codec.threshold

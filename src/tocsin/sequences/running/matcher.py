@@ -52,6 +52,14 @@ from tocsin.structures.growth import bytes_of
 from tocsin.structures.jit import is_compiled_before
 
 _NONE: Final = np.empty(0, dtype=np.int64)
+_NONE_OF_ONE: Final = kernels.Satisfied(np.zeros(2, dtype=np.int64), _NONE)  # what one event satisfies
+# Counters as plain integers: a member of an enumeration takes as long to look up as three of them to read.
+_EPOCH: Final = int(StateCounter.EPOCH)
+_MADE: Final = int(StateCounter.MADE)
+_OUTPUTS: Final = int(StateCounter.OUTPUTS)
+_OUTPUT_SLOTS: Final = int(StateCounter.OUTPUT_SLOTS)
+_NUMBER: Final = int(StateCounter.NUMBER)
+_FEEDING: Final = int(StateCounter.FEEDING)
 _log = logging.getLogger("tocsin")
 
 
@@ -209,31 +217,34 @@ class AutomatonMatcher:
     def process(self, events: TimedBatch) -> SequenceMatches:
         """Process further events, which end no earlier than those before, and return the sequences they complete."""
         ends, state = events.ends, self._graph.state
+        counters = state.counters
         if len(ends) and (
-            ends[0] < state.counters[StateCounter.EPOCH] or (len(ends) > 1 and (ends[1:] < ends[:-1]).any())
+            ends.item(0) < counters.item(_EPOCH) or (len(ends) > 1 and (ends[1:] < ends[:-1]).any())
         ):
             raise EventError("events must be processed in the order of their end; this one is late")
         self._collector.collect(state)
-        if state.counters[StateCounter.MADE] >= self._tuner.next_review:
+        if counters.item(_MADE) >= self._tuner.next_review:
             state = self._graph.state = self._tuner.tune(state)
-        state.counters[StateCounter.OUTPUTS] = state.counters[StateCounter.OUTPUT_SLOTS] = 0
+            counters = state.counters
+        counters[_OUTPUTS] = counters[_OUTPUT_SLOTS] = 0
         published: list[tuple[int, Event]] = []
-        self._run(events, ends, np.arange(len(ends)), published)
+        self._run(events, ends, None, published)
         self._processed += len(ends)
         return self._matches(published)
 
     def _run(
-        self, events: TimedBatch, births: Int64s, origins: Int64s, published: list[tuple[int, Event]]
+        self, events: TimedBatch, births: Int64s, origins: Int64s | None, published: list[tuple[int, Event]]
     ) -> None:
         """Run the automata over events, and over the events these publish.
 
-        `births` are the ends of the first events that each was made of, `origins` the rows of `process`.
+        `births` are the ends of the first events that each was made of, `origins` the rows of `process`, if they are
+        other rows.
         """
         graph, count = self._graph, len(events.ends)
         if not count:
             return
         first = self._events.keep(events)
-        none = kernels.Satisfied(np.zeros(count + 1, dtype=np.int64), _NONE)
+        none = _NONE_OF_ONE if count == 1 else kernels.Satisfied(np.zeros(count + 1, dtype=np.int64), _NONE)
         edges = kernels.Satisfied(*graph.edges.match(events)) if graph.edges.count else none
         filters = kernels.Satisfied(*graph.filters.match(events)) if graph.filters.count else none
         times = kernels.Times(events.starts, events.ends, births)
@@ -241,24 +252,25 @@ class AutomatonMatcher:
         streams = self._streams(events)
         if self._codec.has_changed:
             graph.state = self._codec.into(graph.state)
-        done = int(graph.state.counters[StateCounter.OUTPUTS])
+        done = graph.state.counters.item(_OUTPUTS)
         row, status = 0, kernels.ROOM
         while status != kernels.DONE:
             state = self._graph.state
-            state.counters[StateCounter.NUMBER] = first
+            state.counters[_NUMBER] = first
             known = self._addressed
             address = known.current if known.state is state else known.address(state)
             status, row = kernels.process(address, values, times, streams, edges, filters, row)
             if status == kernels.ROOM:
                 self._graph.state = with_room(state)
                 continue
-            reached = int(state.counters[StateCounter.OUTPUTS])
-            rows = state.outputs.rows[done:reached, OutputColumn.EVENT]
-            rows[:] = origins[rows]
-            if state.counters[StateCounter.FEEDING]:
-                state.counters[StateCounter.FEEDING] = 0
+            reached = state.counters.item(_OUTPUTS)
+            if origins is not None:
+                rows = state.outputs.rows[done:reached, OutputColumn.EVENT]
+                rows[:] = origins[rows]
+            if state.counters.item(_FEEDING):
+                state.counters[_FEEDING] = 0
                 self._feed(done, reached, published)
-                reached = int(self._graph.state.counters[StateCounter.OUTPUTS])
+                reached = self._graph.state.counters.item(_OUTPUTS)
             done = reached
 
     def _feed(self, begin: int, finish: int, published: list[tuple[int, Event]]) -> None:
@@ -286,15 +298,19 @@ class AutomatonMatcher:
         codes = self._graph.streams.codes
         single = events.single_stream
         if single is not None:
-            return np.full(len(events.ends), codes.get(single, -1), dtype=np.int32)
+            code = codes.get(single, -1)
+            count = len(events.ends)
+            return np.array([code], np.int32) if count == 1 else np.full(count, code, dtype=np.int32)
         known = [codes.get(events.stream(row) or "", -1) for row in range(len(events))]
         return np.array(known, dtype=np.int32)
 
     def _matches(self, published: list[tuple[int, Event]]) -> SequenceMatches:
         """Return the matches of the outputs that this batch has made, sorted by event and subscription."""
         state = self._graph.state
-        count = int(state.counters[StateCounter.OUTPUTS])
+        count = state.counters.item(_OUTPUTS)
         if not count:
+            if not published:
+                return _NO_MATCHES
             return SequenceMatches(_NONE, _NONE, _NONE, _NONE, _no_match, tuple(published))
         made, found = state.outputs.rows[:count], 2 * count + 64
         numbers = outputs = _NONE
@@ -365,3 +381,6 @@ class AutomatonMatcher:
 
 def _no_match(i: int) -> SequenceMatch:
     raise IndexError(i)
+
+
+_NO_MATCHES: Final = SequenceMatches(_NONE, _NONE, _NONE, _NONE, _no_match)

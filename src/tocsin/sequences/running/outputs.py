@@ -19,6 +19,8 @@ from tocsin.sequences.running.holders import Holder
 from tocsin.sequences.running.state import LinkColumn, OutputColumn, PlaceColumn, State, StateCounter
 from tocsin.sequences.running.values import ValueCodec
 
+_END: Final = int(OutputColumn.END)
+_BASE: Final = int(OutputColumn.BASE)
 _NO_VALUES: Final[Mapping[str, Value | None]] = {}
 
 
@@ -41,14 +43,14 @@ class OutputReader:
             output = forms.forms[int(state.places.rows[end, PlaceColumn.FORM])].output
             assert output is not None  # noqa: S101 - only ends have outputs
             self._layouts[end] = output
-        self._is_read_ahead = len(rows) < 2
+        self._is_read_ahead = len(rows) < 2 or not events.has_rows
 
     def match(self, i: int) -> SequenceMatch:
         """Return the steps and values of the i-th output."""
         if not self._is_read_ahead:
             self._read_ahead()
         row = self._rows[i].tolist()
-        layout, base = self._layouts[row[OutputColumn.END]], row[OutputColumn.BASE]
+        layout, base = self._layouts[row[_END]], row[_BASE]
         steps: list[Step] = []
         for part in layout.parts:
             first, last = int(self._slots[base + part.first, 1]), int(self._slots[base + part.last, 1])
@@ -87,7 +89,7 @@ class OutputReader:
     def published_output(self, i: int, holder: Holder) -> tuple[Event, int, int]:
         """Return the i-th output as an event, the end of the first event it was made of, and the row of the last."""
         row = self._rows[i].tolist()
-        layout = self._layouts[row[OutputColumn.END]]
+        layout = self._layouts[row[_END]]
         start, end = row[OutputColumn.STARTED], row[OutputColumn.ENDED]
         assert holder.automaton.publish is not None  # noqa: S101 - only holders that publish are passed
         event = published_event(
