@@ -23,6 +23,7 @@ from tocsin.matching.stored_matcher import StoredMatcher, attributes_of, check_s
 from tocsin.model.errors import MatcherError
 
 _HALF_LIFE: Final = 50_000  # events after which a count weighs half
+_MOST_ROOM: Final = 1 << 20  # matches that room is made for before they are found
 _PAUSE: Final = 2_000  # events between two reviews of all expressions
 _PACE: Final = 20  # expressions reviewed per event,
 _LEAST: Final = 64  # but at least so many per call
@@ -153,9 +154,12 @@ class OpIndex(StoredMatcher):
         """
         count = len(events.offsets) - 1
         offsets = np.zeros(count + 1, dtype=np.int64)
-        found = np.empty(max(1024, 4 * count), dtype=np.int64)
+        # As much room as the last events needed: a kernel that has too little is called twice.
+        room = max(1024, 4 * count, min(self._state.tops.item(Top.NEEDED_MATCHES), _MOST_ROOM))
+        found = np.empty(room, dtype=np.int64)
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
-        self._state = arrays.with_pairs(self._state, 3 * int(np.diff(events.offsets).max(initial=0)) + 1)
+        pairs = len(events.fields) if count == 1 else int(np.diff(events.offsets).max(initial=0))
+        self._state = arrays.with_pairs(self._state, 3 * pairs + 1)
         self._finish_pending()
         done = 0
         while done < count:
