@@ -58,7 +58,7 @@ def _combine_integers(digests: Sequence[Digest]) -> Digest:
         result, factor, step = len(digests), _FACTORS[lane], _STEPS[lane]
         other = _FACTORS[1 - lane]
         for digest in digests:
-            result = ((result * other & _MASK) + digest[lane] & _MASK) * factor & _MASK  # type: ignore[operator]
+            result = ((result * other & _MASK) + int(digest[lane]) & _MASK) * factor & _MASK
             result ^= result >> _SHIFT
             result = result * step & _MASK
             result ^= result >> _SHIFT
