@@ -19,6 +19,7 @@ from tocsin.structures.packed_strings import LazyStrings, PackedStrings
 from tocsin.structures.slots import Slots
 
 _FEW: Final = 64  # ids up to which each is kept as a string, and looked up by itself
+_RECENT: Final = 1 << 16  # ids that are at hand
 
 
 class _Columns(NamedTuple):
@@ -49,6 +50,7 @@ class SubscriptionRegistry:
     def __init__(self) -> None:
         self._names: list[str | None] = []  # [number] ids that came one by one; it may be shorter
         self._made: BatchRows[LazyStrings] = BatchRows()  # the others
+        self._recent: dict[int, str] = {}  # ids that were made of late
         self._by_hash = HashTable()
         self._slots = Slots()
         self._arrivals = 0  # subscriptions ever entered
@@ -131,20 +133,16 @@ class SubscriptionRegistry:
             return name
         if number not in self._made:
             raise SubscriptionError(f"no subscription has the number {number}")
-        ids, row = self._made.find(number)
-        return ids.at(row)
+        return self._make(number)
 
     def ids_of(self, numbers: IdArray) -> list[str]:
         """Return the ids of subscriptions."""
         if len(numbers) <= _FEW:
             # Written out, because each notification of a published event needs it.
-            names, few = self._names, []
+            names, recent, few = self._names, self._recent, []
             for number in numbers.tolist():
                 name = names[number] if number < len(names) else None
-                if name is None:
-                    ids, row = self._made.find(number)
-                    name = ids.at(row)
-                few.append(name)
+                few.append(name or recent.get(number) or self._make(number))
             return few
         found = np.empty(len(numbers), dtype=object)
         is_made = self._made.has(numbers)
@@ -231,6 +229,7 @@ class SubscriptionRegistry:
         self._by_hash.remove(number)
         if number in self._made:
             self._made.remove(number)
+            self._recent.pop(number, None)
         else:
             self._names[number] = None
         self._columns.arrival[number] = -1
@@ -247,6 +246,14 @@ class SubscriptionRegistry:
             self._expiring -= len(entry.numbers)
             found += self.ids_of(self._current(entry))
         return found
+
+    def _make(self, number: int) -> str:
+        """Make the id of a subscription that has none as a string, and keep it at hand for the next notification."""
+        ids, row = self._made.find(number)
+        if len(self._recent) >= _RECENT:
+            self._recent.clear()
+        self._recent[number] = made = ids.at(row)
+        return made
 
     def _find(self, id_: str) -> int | None:
         for number in self._by_hash.numbers_of(hash(id_)):

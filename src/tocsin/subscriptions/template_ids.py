@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from string import Formatter
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -27,32 +26,28 @@ class PatternIds(LazyStrings):
     ('alert-1-y', ['alert-0-x', 'alert-1-y', 'alert-2-z'], ['alert-2-z'])
     """
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_columns", "_format", "_parts")
 
     def __init__(self, parts: Sequence[str | Column]) -> None:
         self._parts = parts
+        self._columns = [part for part in parts if not isinstance(part, str)]
+        literals = (
+            part.replace("{", "{{").replace("}", "}}") if isinstance(part, str) else "{}" for part in parts
+        )
+        self._format = "".join(literals).format
 
     def __len__(self) -> int:
-        return next(len(part) for part in self._parts if not isinstance(part, str))
+        return len(self._columns[0])
 
     def at(self, position: int) -> str:
         """Return the id at a position from 0 on."""
-        made = ""
-        for part in self._parts:
-            made += part if isinstance(part, str) else str(part.item(position))
-        return made
+        if len(self._columns) == 1:
+            return self._format(self._columns[0].item(position))
+        return self._format(*[column.item(position) for column in self._columns])
 
     def listed(self, begin: int, end: int) -> list[str]:
         """Return the ids from `begin` to `end`."""
-        columns: list[list[Any]] = []
-        pattern = ""
-        for part in self._parts:
-            if isinstance(part, str):
-                pattern += part.replace("{", "{{").replace("}", "}}")
-            else:
-                pattern += "{}"
-                columns.append(part[begin:end].tolist())
-        return list(map(pattern.format, *columns))
+        return list(map(self._format, *(column[begin:end].tolist() for column in self._columns)))
 
     def take(self, positions: Int64s, /) -> PatternIds:
         """Return the ids at these positions."""
