@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,3 +24,13 @@ def test_available_memory_is_the_free_memory_of_the_machine_or_the_container(
     monkeypatch.setattr(memory, "_MACHINE", tmp_path / "none")
     monkeypatch.setattr(memory, "_GROUP", tmp_path / "none")
     assert memory.available_mb() == np.inf
+
+
+def test_freed_memory_goes_back_to_the_system_where_that_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.give_back()
+    calls: list[int] = []
+    monkeypatch.setattr(memory, "_c_library", lambda: SimpleNamespace(malloc_trim=calls.append))
+    memory.give_back()
+    monkeypatch.setattr(memory, "_c_library", lambda: None)
+    memory.give_back()
+    assert calls == [0]

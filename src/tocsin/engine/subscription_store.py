@@ -26,6 +26,7 @@ from tocsin.model.errors import SubscriptionError
 from tocsin.model.options import ALWAYS, FOREVER, SubscriptionOptions
 from tocsin.model.subscription import Answer
 from tocsin.sequences.runtime import SequenceRuntime
+from tocsin.structures.memory import give_back
 from tocsin.subscriptions.queries import QueryStore
 from tocsin.subscriptions.registry import SubscriptionRegistry
 from tocsin.subscriptions.results import Difference
@@ -150,22 +151,24 @@ class SubscriptionStore:
             for number, (_, one) in together:
                 self.queries.add(number, one.query, options)
                 self.filter_count += one.is_filter
-        self.generation += 1
+        self._end_change(len(each) + len(removed))
         return added
 
     def add_template(
         self, made: TemplateBatch[Any], options: SubscriptionOptions, removed: Sequence[str]
     ) -> ConjunctionBatch:
         """Replace subscriptions by those of a template's rows, and return the new filters."""
-        with self._reserve(len(made.ids), removed) as numbers:
+        with self._reserve(len(made.ids), removed) as reserved:
+            numbers = _array(reserved)
             one = CompiledSubscription(made.template.query, made.compiled, options)
-            added = self._add(_array(numbers), one, made.rows.columns, "template")
+            added = self._add(numbers, one, made.rows.columns, "template")
+        del reserved  # of a million it takes 40 MB
         self._remove(removed)
         self.registry.enter(numbers, made.ids, options.validity, made.hashes)
-        self.queries.add_template(_array(numbers), made.template, made.rows, options)
+        self.queries.add_template(numbers, made.template, made.rows, options)
         if isinstance(made.template.query, Filter):
             self.filter_count += len(numbers)
-        self.generation += 1
+        self._end_change(len(numbers) + len(removed))
         return added
 
     def withdraw(self, id_: str) -> None:
@@ -180,7 +183,7 @@ class SubscriptionStore:
         if expired:
             self._remove(expired)
             self.expired += len(expired)
-            self.generation += 1
+            self._end_change(len(expired))
 
     def difference(self, sought: NewSubscriptions, owner: str) -> Difference:
         """Return what would change if the subscriptions of an owner became those sought."""
@@ -194,6 +197,12 @@ class SubscriptionStore:
             removed=tuple(id_ for id_ in owned if id_ not in sought),
             unchanged=tuple(id_ for id_ in both if id_ not in changed),
         )
+
+    def _end_change(self, size: int) -> None:
+        """Count a change of so many subscriptions, and free the memory that a large one needed for a while."""
+        self.generation += 1
+        if size >= _MANY:
+            give_back()
 
     # reading
 
@@ -286,6 +295,7 @@ class SubscriptionStore:
         self.filters.remove(numbers)
 
 
+_MANY: Final = 50_000  # subscriptions whose change needs more than a few MB for a while
 _NO_FILTERS: Final = ConjunctionBatch(())
 
 

@@ -23,9 +23,12 @@ _RECENT: Final = 1 << 16  # ids that are at hand
 
 
 class _Columns(NamedTuple):
-    valid_from: NDArray[np.int64]
-    valid_until: NDArray[np.int64]
-    arrival: NDArray[np.int64]  # -1 for a free number
+    arrival: NDArray[np.int64]  # [number] -1 if it is free
+
+
+class _Validities(NamedTuple):
+    valid_from: NDArray[np.int64]  # [number]
+    valid_until: NDArray[np.int64]  # [number]
 
 
 class _Expiry(NamedTuple):
@@ -57,8 +60,8 @@ class SubscriptionRegistry:
         self._expiries: list[_Expiry] = []  # a heap; some are stale
         self._expiring = 0  # numbers in it
         self.has_validity = False  # whether the validity of any subscription was ever limited
-        none = np.empty(0, dtype=np.int64)
-        self._columns = _Columns(none, none, none)
+        self._columns = _Columns(np.empty(0, dtype=np.int64))
+        self._validities = _Validities(*np.empty((2, 0), dtype=np.int64))  # while all are unlimited, empty
 
     @classmethod
     def restore(
@@ -71,8 +74,10 @@ class SubscriptionRegistry:
         registry._grow(len(ids))
         used = np.delete(np.arange(len(ids)), free)
         registry.enter(used, [id_ for id_ in ids if id_ is not None], Validity())
-        registry.valid_from[used], registry.valid_until[used] = valid_from[used], valid_until[used]
-        registry.has_validity = registry.is_any_limited()
+        if ((valid_from[used] != ALWAYS) | (valid_until[used] != FOREVER)).any():
+            registry._limit()
+            limits = registry._validities
+            limits.valid_from[used], limits.valid_until[used] = valid_from[used], valid_until[used]
         registry._expiries = registry._expiries_of(used[valid_until[used] != FOREVER])
         registry._expiring = len(registry._expiries)
         return registry
@@ -104,12 +109,16 @@ class SubscriptionRegistry:
     @property
     def valid_from(self) -> NDArray[np.int64]:
         """Return from when each subscription applies, by number."""
-        return self._columns.valid_from
+        if self.has_validity:
+            return self._validities.valid_from[: self.capacity]
+        return np.broadcast_to(np.int64(ALWAYS), self.capacity)
 
     @property
     def valid_until(self) -> NDArray[np.int64]:
         """Return until when each subscription applies, by number."""
-        return self._columns.valid_until
+        if self.has_validity:
+            return self._validities.valid_until[: self.capacity]
+        return np.broadcast_to(np.int64(FOREVER), self.capacity)
 
     def number(self, id_: str) -> int:
         """Return a subscription's number, or raise `SubscriptionError` if there is none."""
@@ -162,12 +171,15 @@ class SubscriptionRegistry:
 
     def validity(self, number: int) -> Validity:
         """Return when the subscription with this number applies."""
-        return Validity(self.valid_from.item(number), self.valid_until.item(number))
+        if not self.has_validity:
+            return Validity()
+        return Validity(*(column.item(number) for column in self._validities))
 
     def is_any_limited(self) -> bool:
         """Tell whether any subscription that is there now has a limited validity."""
-        valid_from, valid_until, arrival = self._columns
-        return bool(((arrival >= 0) & ((valid_from != ALWAYS) | (valid_until != FOREVER))).any())
+        is_there = self._columns.arrival[: self.capacity] >= 0
+        is_limited = (self.valid_from != ALWAYS) | (self.valid_until != FOREVER)
+        return self.has_validity and bool((is_there & is_limited).any())
 
     def is_valid(self, numbers: IdArray, times: NDArray[np.int64] | int) -> NDArray[np.bool_]:
         """Return a mask of the subscriptions that apply to events that ended at these times."""
@@ -203,11 +215,8 @@ class SubscriptionRegistry:
                 self._names[number] = id_
         self._by_hash.insert(at, _hashes(ids) if hashes is None else hashes)
         first, self._arrivals = self._arrivals, self._arrivals + len(at)
-        valid_from, valid_until, arrival = self._columns
-        arrival[at] = np.arange(first, self._arrivals)
-        valid_from[at] = validity.valid_from
-        valid_until[at] = validity.valid_until
-        self.has_validity |= validity.is_limited
+        self._columns.arrival[at] = np.arange(first, self._arrivals)
+        self._set_validity(at, validity)
         if validity.valid_until != FOREVER and len(at):
             heappush(self._expiries, _Expiry(validity.valid_until, first, at))
             self._expiring += len(at)
@@ -217,11 +226,9 @@ class SubscriptionRegistry:
         self._names.extend([None] * (number + 1 - len(self._names)))
         self._names[number] = id_
         self._by_hash.insert_one(number, hash(id_))
-        valid_from, valid_until, arrival = self._columns
-        arrival[number] = self._arrivals
-        valid_from[number], valid_until[number] = validity.valid_from, FOREVER
+        self._columns.arrival[number] = self._arrivals
         self._arrivals += 1
-        self.has_validity |= validity.is_limited
+        self._set_validity(number, validity)
 
     def remove(self, id_: str) -> int:
         """Remove a subscription and return the number it had."""
@@ -280,7 +287,7 @@ class SubscriptionRegistry:
 
     def _expiries_of(self, numbers: IdArray) -> list[_Expiry]:
         """Return an entry for each of these subscriptions, in the order of the heap."""
-        _, valid_until, arrival = self._columns
+        valid_until, arrival = self._validities.valid_until, self._columns.arrival
         return sorted(
             _Expiry(valid_until.item(number), arrival.item(number), numbers[i : i + 1].copy())
             for i, number in enumerate(numbers.tolist())
@@ -290,6 +297,22 @@ class SubscriptionRegistry:
         known = len(self._columns.arrival)
         self._columns = grown(self._columns, _Columns._fields, size)
         self._columns.arrival[known:] = -1
+        if self.has_validity:
+            self._validities = grown(self._validities, _Validities._fields, size)
+
+    def _set_validity(self, numbers: IdArray | int, validity: Validity) -> None:
+        if validity.is_limited:
+            self._limit()
+        if self.has_validity:
+            self._validities.valid_from[numbers] = validity.valid_from
+            self._validities.valid_until[numbers] = validity.valid_until
+
+    def _limit(self) -> None:
+        """Make the columns of validities, now that they are not all unlimited."""
+        if not self.has_validity:
+            size = len(self._columns.arrival)
+            self._validities = _Validities(np.full(size, ALWAYS), np.full(size, FOREVER))
+            self.has_validity = True
 
 
 def _hashes(ids: Sequence[str]) -> NDArray[np.int64]:
