@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 from rich.console import Console, Group
 from rich.live import Live
@@ -63,6 +62,8 @@ class _Replay:
 
     def take(self, part: pa.Table, notifications: Notifications) -> None:
         """Count a part of the flights and its notifications."""
+        from pyarrow import compute as pc  # noqa: PLC0415 - it takes a while to load
+
         found = notifications.to_arrow()
         names = found.column("subscription")
         for one in pc.value_counts(names.filter(pc.is_in(names, pa.array(QUERIES)))).to_pylist():

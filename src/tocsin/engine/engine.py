@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -373,7 +372,9 @@ class Engine:
                 return self._publish_timed(event, options)
             finally:
                 self._lock.release()
-        return await asyncio.to_thread(self._publish_timed, event, options)
+        from asyncio import to_thread  # noqa: PLC0415 - who calls this has loaded it
+
+        return await to_thread(self._publish_timed, event, options)
 
     def _is_quick(self) -> bool:
         """Tell whether `apublish` may publish in the event loop, by how long the last events took."""

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tocsin.formats.records import Records, UnreadableRecord
 from tocsin.model.errors import EventError
@@ -44,7 +43,9 @@ def arrow_rows(batches: Iterable[Any]) -> Records:
 
 def parquet_batches(path: str, rows: int = 10_000) -> tuple[int, Iterator[Any]]:
     """Return the number of rows of a Parquet file, and its record batches."""
-    file = pq.ParquetFile(path)
+    from pyarrow import parquet  # noqa: PLC0415 - it takes a while to load
+
+    file = parquet.ParquetFile(path)
     return file.metadata.num_rows, file.iter_batches(batch_size=rows)
 
 

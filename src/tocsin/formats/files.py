@@ -6,7 +6,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -15,8 +15,7 @@ from typing import IO, Any, Final, cast
 import pyarrow as pa
 
 from tocsin.formats.arrow_rows import arrow_rows, parquet_batches
-from tocsin.formats.column_blocks import ColumnBlock
-from tocsin.formats.csv_blocks import csv_blocks
+from tocsin.formats.column_blocks import BlockItem, ColumnBlock
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.event_reader import EventReader, Fault
 from tocsin.formats.json_blocks import json_blocks
@@ -118,9 +117,8 @@ class EventFile:
                 yield EventBlock(batch, self.reader, self.name, line)
                 line += batch.num_rows
             return
-        read = csv_blocks if self.format is Format.CSV else json_blocks
         with self._open() as stream:
-            for item in read(stream):
+            for item in _block_reader(self.format)(stream):
                 yield EventBlock(item, self.reader, self.name) if isinstance(item, ColumnBlock) else item
 
     def _open_table(self) -> Iterable[Any]:
@@ -221,6 +219,15 @@ def _text_records(stream: IO[bytes], format: Format, *, typed: bool = True) -> R
         yield from json_array(stream.read())
     else:
         yield from json_lines(stream)
+
+
+def _block_reader(format: Format) -> Callable[[IO[bytes]], Iterator[BlockItem]]:
+    """Return the reader of a format that is not a table's."""
+    if format is not Format.CSV:
+        return json_blocks
+    from tocsin.formats.csv_blocks import csv_blocks  # noqa: PLC0415 - Arrow's functions take a while to load
+
+    return csv_blocks
 
 
 def _batches(path: Path, format: Format) -> tuple[int, Iterable[Any]]:

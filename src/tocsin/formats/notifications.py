@@ -9,7 +9,6 @@ from typing import IO, Any, Final
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tocsin.model.event import Event
 from tocsin.model.subscription import Notification, WitnessStep
@@ -72,7 +71,9 @@ class ParquetNotifications(AbstractContextManager["ParquetNotifications"]):
     """Writes notifications to a Parquet file, with values, last event, witness and a view's answers as JSON texts."""
 
     def __init__(self, path: Path) -> None:
-        self._writer = pq.ParquetWriter(path, _SCHEMA)
+        from pyarrow import parquet  # noqa: PLC0415 - it takes a while to load
+
+        self._writer = parquet.ParquetWriter(path, _SCHEMA)
         self._tables: list[pa.Table] = []
         self._held = 0  # rows of these
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -124,24 +123,24 @@ def _column(array: Any) -> tuple[Column, list[str] | None] | None:
     kind = array.type
     if pa.types.is_dictionary(kind):
         array, kind = array.dictionary_decode(), kind.value_type
-    present = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    present = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
     texts: list[str] | None = None
     if pa.types.is_floating(kind) and kind.bit_width >= 32:
         cell_kind = FLOAT
-        words = _plain(pc.cast(array, pa.float64()), 0.0).view(np.int64)
+        words = _plain(array.cast(pa.float64()), 0.0).view(np.int64)
         if np.isnan(words.view(np.float64)).any():
             return None  # a row that is no event: reading it as an event reports it
     elif pa.types.is_integer(kind) and kind != pa.uint64():
-        cell_kind, words = INTEGER, _plain(pc.cast(array, pa.int64()), 0)
+        cell_kind, words = INTEGER, _plain(array.cast(pa.int64()), 0)
     elif pa.types.is_null(kind):
         cell_kind, words = INTEGER, np.zeros(len(array), dtype=np.int64)
     elif pa.types.is_boolean(kind):
-        cell_kind, words = BOOLEAN, _plain(pc.cast(array, pa.int64()), 0)
+        cell_kind, words = BOOLEAN, _plain(array.cast(pa.int64()), 0)
     elif pa.types.is_timestamp(kind) and kind.unit in ("s", "ms", "us") and kind.tz in (None, "UTC"):
         cell_kind, words = MOMENT, _plain(array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()), 0)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         coded = array.dictionary_encode()
-        cell_kind, words = CODED, _plain(pc.cast(coded.indices, pa.int64()), 0)
+        cell_kind, words = CODED, _plain(coded.indices.cast(pa.int64()), 0)
         texts = coded.dictionary.to_pylist()
     else:
         return None
@@ -149,7 +148,7 @@ def _column(array: Any) -> tuple[Column, list[str] | None] | None:
 
 
 def _plain(array: Any, none: float) -> NDArray[Any]:
-    return np.ascontiguousarray(pc.fill_null(array, none).to_numpy(zero_copy_only=False)).copy()
+    return np.ascontiguousarray(array.fill_null(none).to_numpy(zero_copy_only=False)).copy()
 
 
 class BatchChanges(Struct, frozen=True):
