@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -568,6 +569,23 @@ def test_templates_free_removed_rows(engine: Engine) -> None:
     stored, _ = engine._store.queries._batches.find(engine._store.registry.number("995"))
     assert len(stored) < 250
     assert [s.query for s in engine.subscriptions()] == [parse(f"a = {i}") for i in range(990, 1000)]
+
+
+def test_the_callers_arrays_may_change_after_a_template_was_subscribed(engine: Engine) -> None:
+    rows = {
+        "v": np.arange(100),
+        "w": np.arange(100) / 2,
+        "s": np.array([f"s{i}" for i in range(100)], dtype=object),
+    }
+    engine.subscribe_many("a = :v and b = :w and c = :s", rows, id="{s}-{v}-{w}")
+    for column in rows.values():
+        column[:] = column[0]
+    assert notified(engine.publish({"a": 7, "b": 3.5, "c": "s7"})) == ["s7-7-3.5"]
+    assert next(s.query for s in engine.subscriptions() if s.id == "s7-7-3.5") == parse(
+        "a = 7 and b = 3.5 and c = 's7'"
+    )
+    engine.unsubscribe("s7-7-3.5")
+    assert len(engine) == 99
 
 
 def test_many_kept_events_meet_many_rows_at_once(engine: Engine) -> None:

@@ -44,6 +44,12 @@ def test_rows_may_come_in_any_form(template: Template, rows: object) -> None:
     assert conjunctions(template, rows) == WANTED
 
 
+def test_equal_strings_of_a_column_are_one(template: Template) -> None:
+    texts = pa.array(["".join(["a", "b"]) for _ in range(3)])
+    columns = template.bind_many(pa.table({"s": texts, "p": [1, 2, 3]})).columns
+    assert len(set(map(id, columns["s"]))) == 1
+
+
 def test_arrow_tables_keep_integers_exact(template: Template) -> None:
     table = pa.table({"s": ["a", "b"], "p": pa.array([2**60 + 1, None])})
     bound = template.bind_many(table)

@@ -50,7 +50,9 @@ def read_columns(rows: Rows, names: Mapping[str, bool]) -> tuple[dict[str, Colum
     raw, size = _raw_columns(rows, list(names))
     faults: Faults = {}
     columns = {name: _check_column(name, raw[name], names[name], faults) for name in names}
-    return columns, size, faults
+    # The rows may be stored for long, and the caller may write into an array.
+    own = {name: column.copy() if column is raw[name] else column for name, column in columns.items()}
+    return own, size, faults
 
 
 def _raw_columns(rows: Rows, names: list[str]) -> tuple[dict[str, Any], int]:
@@ -170,7 +172,8 @@ def _objects(name: str, array: NDArray[np.object_], faults: Faults) -> Column:
     values = array.tolist()
     kinds = set(map(type, values))
     if kinds == {str} and "".join(values).isascii():
-        return array
+        known: dict[str, str] = {}  # equal strings become one, which may be a million
+        return np.fromiter(map(known.setdefault, values, values), dtype=object, count=len(values))
     if kinds == {bool}:
         return array.astype(np.bool_)
     if kinds == {float}:
