@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import IO, Any, Final, TypeAlias
 
 import numpy as np
@@ -25,6 +24,7 @@ ROW_SPECIFIC: Final = frozenset({STREAM, SPEC_VERSION, *DELETIONS})
 
 BLOCK_BYTES: Final = 1 << 20  # of a file that are read at a time
 _READ_BYTES: Final = 1 << 16
+_BREAK: Final = b"\n"[0]
 _EXACT: Final = 2**53  # every integer up to this is a float
 
 
@@ -95,27 +95,41 @@ class LineBlocks:
         raise failure
 
 
+class Lines:
+    """The lines of a text, cut out where they are asked for."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == _BREAK) + 1
+        # where each line begins, and the end of the text
+        self.bounds = np.concatenate([[0], ends if text.endswith(b"\n") else [*ends, len(text)]])
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __getitem__(self, number: int) -> bytes:
+        return self.text[self.bounds[number] : self.bounds[number + 1]]
+
+
 def value_arrays(values: Sequence[Any]) -> list[Any]:
     """Return the Arrow arrays of one column's values: one array, or one for each kind if they are of several.
 
     Values are None, booleans, integers of 64 bits, floats and strings of valid Unicode.
     """
     kinds = set(map(type, values))
-    has_nulls = type(None) in kinds
     kinds.discard(type(None))
-    if len(kinds) == 1:
-        return [_ARRAYS[kinds.pop()](values, _valid(values) if has_nulls else None)]
     if kinds >= {int, float} and all(
         type(value) is not int or -_EXACT <= value <= _EXACT for value in values
     ):
         kinds.remove(int)
         values = [float(value) if type(value) is int else value for value in values]
-    found = []
-    for kind, array in _ARRAYS.items():
-        if kind in kinds:
-            alone = [value if type(value) is kind else None for value in values]
-            found.append(array(alone, _valid(alone)))
-    return found
+    if len(kinds) == 1:
+        return [_ARRAYS[kinds.pop()](values)]
+    return [
+        array([value if type(value) is kind else None for value in values])
+        for kind, array in _ARRAYS.items()
+        if kind in kinds
+    ]
 
 
 def integer_array(values: NDArray[np.int64]) -> Any:
@@ -128,30 +142,8 @@ def integer_array(values: NDArray[np.int64]) -> Any:
 
 def text_array(values: Sequence[str | None]) -> Any:
     """Return strings as an Arrow array; raise `UnicodeEncodeError` if one is not valid Unicode."""
-    return _texts(values, _valid(values))
-
-
-def _valid(values: Sequence[Any]) -> NDArray[np.bool_]:
-    return np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
-
-
-def _bits(mask: NDArray[np.bool_] | None) -> Any:
-    return None if mask is None else pa.py_buffer(np.packbits(mask, bitorder="little"))
-
-
-def _numbers(values: Sequence[Any], valid: NDArray[np.bool_] | None, kind: Any) -> Any:
-    filled = values if valid is None else [0 if value is None else value for value in values]
-    numbers = np.array(filled, dtype=kind.to_pandas_dtype())
-    return pa.Array.from_buffers(kind, len(values), [_bits(valid), pa.py_buffer(numbers)])
-
-
-def _booleans(values: Sequence[Any], valid: NDArray[np.bool_] | None) -> Any:
-    bits = _bits(np.fromiter((value is True for value in values), dtype=np.bool_, count=len(values)))
-    return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(valid), bits])
-
-
-def _texts(values: Sequence[Any], valid: NDArray[np.bool_] | None) -> Any:
-    filled = values if valid is None else [value or "" for value in values]
+    valid = np.array([value is not None for value in values], dtype=np.bool_)
+    filled = [value or "" for value in values]
     text = "".join(filled)
     data = text.encode()
     lengths = map(len, filled if text.isascii() else map(str.encode, filled))
@@ -161,9 +153,54 @@ def _texts(values: Sequence[Any], valid: NDArray[np.bool_] | None) -> Any:
     return pa.Array.from_buffers(pa.large_string(), len(values), buffers)
 
 
-_ARRAYS: Final[dict[type, Callable[[Sequence[Any], NDArray[np.bool_] | None], Any]]] = {
+def _bits(mask: NDArray[np.bool_]) -> Any:
+    return None if mask.all() else pa.py_buffer(np.packbits(mask, bitorder="little"))
+
+
+def _integers(values: Sequence[Any]) -> Any:
+    """Return integers and None as an array."""
+    if None not in values:
+        return integer_array(np.array(values, dtype=np.int64))
+    floats = np.array(values, dtype=np.float64)  # None is NaN
+    valid = ~np.isnan(floats)
+    filled = np.where(valid, floats, 0)
+    if np.abs(filled).max(initial=0) >= _EXACT:
+        numbers = np.array([value or 0 for value in values], dtype=np.int64)
+    else:
+        numbers = filled.astype(np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(values), [_bits(valid), pa.py_buffer(numbers)])
+
+
+def _floats(values: Sequence[Any]) -> Any:
+    """Return floats and None as an array; none of the floats is NaN."""
+    numbers = np.array(values, dtype=np.float64)
+    return pa.Array.from_buffers(
+        pa.float64(), len(values), [_bits(~np.isnan(numbers)), pa.py_buffer(numbers)]
+    )
+
+
+def _booleans(values: Sequence[Any]) -> Any:
+    true = np.array([value is True for value in values], dtype=np.bool_)
+    valid = np.array([value is not None for value in values], dtype=np.bool_)
+    stored = pa.py_buffer(np.packbits(true, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(valid), stored])
+
+
+def _texts(values: Sequence[Any]) -> Any:
+    """Return strings and None as an array of distinct strings, which is what matching makes of them anyway."""
+    distinct = dict.fromkeys(values)
+    distinct.pop(None, None)
+    codes = dict(zip(distinct, range(len(distinct)), strict=True))
+    codes[None] = -1
+    positions = np.fromiter(map(codes.__getitem__, values), dtype=np.int64, count=len(values))
+    buffers = [_bits(positions >= 0), pa.py_buffer(np.maximum(positions, 0))]
+    indices = pa.Array.from_buffers(pa.int64(), len(values), buffers)
+    return pa.DictionaryArray.from_arrays(indices, text_array(list(distinct)))
+
+
+_ARRAYS: Final[dict[type, Callable[[Sequence[Any]], Any]]] = {
     bool: _booleans,
-    int: partial(_numbers, kind=pa.int64()),
-    float: partial(_numbers, kind=pa.float64()),
+    int: _integers,
+    float: _floats,
     str: _texts,
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 from codecs import BOM_UTF8 as BOM
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from io import StringIO
 from itertools import groupby
 from typing import IO, Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -19,6 +19,7 @@ from tocsin.formats.column_blocks import (
     BlockItem,
     ColumnBlock,
     LineBlocks,
+    Lines,
     text_array,
     value_arrays,
 )
@@ -135,7 +136,7 @@ def _of_rows(rows: list[list[str]], lines: list[int], header: list[str]) -> _Csv
         cells = [text_array([cell or None for cell in column]) for column in zip(*rows, strict=True)]
     except UnicodeError:
         return None
-    block = _CsvBlock(header, cells, lines, rows=rows)
+    block = _CsvBlock(header, cells, lines, rows)
     return block if block.fits else None
 
 
@@ -143,8 +144,8 @@ def _split_by_arrow(text: bytes, first: int, header: list[str]) -> _CsvBlock | N
     """Return lines without quotes as a block, or None if `csv` has to split them."""
     if b'"' in text or b"\0" in text or text.count(b"\r") != text.count(b"\r\n"):
         return None
-    limit = csv.field_size_limit()
-    if len(text) > limit and any(len(line) > limit for line in text.split(b"\n")):
+    raw = Lines(text)
+    if np.diff(raw.bounds).max(initial=0) > csv.field_size_limit():
         return None
     names = [str(number) for number in range(len(header))]
     try:
@@ -158,14 +159,13 @@ def _split_by_arrow(text: bytes, first: int, header: list[str]) -> _CsvBlock | N
         )
     except pa.ArrowInvalid:
         return None
-    span = text.count(b"\n") + (not text.endswith(b"\n"))
-    lines: Sequence[int] = range(first, first + span)
-    if table.num_rows != span:
-        lines = [first + number for number, line in enumerate(text.split(b"\n")) if line.removesuffix(b"\r")]
+    lines: Sequence[int] = range(first, first + len(raw))
+    if table.num_rows != len(raw):
+        lines = [first + number for number in range(len(raw)) if raw[number].rstrip(b"\r\n")]
         if not lines or table.num_rows != len(lines):
             return None
     cells = [column.combine_chunks() for column in table.columns]
-    block = _CsvBlock(header, cells, lines, text=text, span=span)
+    block = _CsvBlock(header, cells, lines, raw, first)
     return block if block.fits else None
 
 
@@ -177,16 +177,14 @@ class _CsvBlock(ColumnBlock):
         header: list[str],
         cells: list[Any],
         lines: Sequence[int],
-        *,
-        text: bytes = b"",
-        rows: list[list[str]] | None = None,
-        span: int = 0,
+        raw: Lines | list[list[str]],
+        first: int = 0,
     ) -> None:
         super().__init__(header, lines)
-        self.span = span  # how many lines of the file it takes
+        self.span = len(raw)  # how many lines of the file it takes, if it is made of lines
         self._cells = dict(zip(header, cells, strict=True))
-        self._text = text
-        self._rows = rows
+        self._raw = raw
+        self._first = first  # line of the block, which may be blank
         self._typed: dict[str, list[Any]] = {}
 
     @property
@@ -215,27 +213,26 @@ class _CsvBlock(ColumnBlock):
 
     def record(self, row: int) -> Mapping[str, object]:
         """Return a record as the row reader gives it."""
-        return csv_record(self.paths, self._lines[row].split(",") if self._rows is None else self._rows[row])
-
-    @cached_property
-    def _lines(self) -> list[str]:
-        lines = (line.removesuffix("\r") for line in self._text.decode().split("\n"))
-        return [line for line in lines if line]
+        if isinstance(self._raw, Lines):
+            line = self._raw[self.lines[row] - self._first]
+            return csv_record(self.paths, line.rstrip(b"\r\n").decode().split(","))
+        return csv_record(self.paths, self._raw[row])
 
 
 def _typed(cells: Any) -> list[Any]:
     """Return the arrays of a column's values, one for each kind; raise `OverflowError` if some integer has no column."""
     if cells.null_count == len(cells):
         return []
-    integers = _integers(cells)
-    if integers is not None:
-        return [integers]
     encoded = cells.dictionary_encode()
-    if len(encoded.dictionary) * _REPEATED <= len(cells):
-        values = _values(encoded.dictionary)
+    words = encoded.dictionary
+    integers = _integers(words)
+    if integers is not None:
+        return [integers.take(encoded.indices)]
+    if len(words) * _REPEATED <= len(cells):
+        values = _values(words)
         if all(type(value) is str for value in values):
             return [encoded]
-        return [array.take(encoded.indices) for array in value_arrays(values)]
+        return [_decoded(array).take(encoded.indices) for array in value_arrays(values)]
     is_number = pc.match_substring_regex(cells, _NUMBER)
     if pc.all(is_number).as_py():
         floats = _floats(cells)
@@ -244,6 +241,10 @@ def _typed(cells: Any) -> list[Any]:
     elif not pc.any(is_number).as_py() and not pc.any(pc.match_substring_regex(cells, _BOOLEAN)).as_py():
         return [cells]
     return value_arrays(_values(cells))
+
+
+def _decoded(array: Any) -> Any:
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def _values(cells: Any) -> list[Any]:

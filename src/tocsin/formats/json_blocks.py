@@ -14,15 +14,14 @@ from typing import IO, Annotated, Any, Final, TypeAlias, Union
 import msgspec
 import numpy as np
 from msgspec import Meta, Struct
-from numpy.typing import NDArray
 
-from tocsin.formats.column_blocks import ROW_SPECIFIC, BlockItem, ColumnBlock, LineBlocks, value_arrays
+from tocsin.formats.column_blocks import ROW_SPECIFIC, BlockItem, ColumnBlock, LineBlocks, Lines, value_arrays
 from tocsin.formats.records import NOT_JSON, decode_json, json_lines
 
 _MOST_FIELDS: Final = 512  # of a shape; a record with more is read by itself
 _MOST_LEVELS: Final = 16
 _FEWEST_ROWS: Final = 16  # that are worth a block
-_OPENING, _CLOSING, _BREAK, _RETURN = b"{}\n\r"
+_OPENING, _CLOSING, _RETURN = b"{}\r"
 
 # Larger integers fail: they have no column.
 _Wide: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -48,11 +47,10 @@ def json_blocks(stream: IO[bytes]) -> Iterator[BlockItem]:
 
 def _read(first: int, text: bytes, shape: _Shape) -> Iterator[BlockItem]:
     """Yield the records of some lines; the shape learns what is new in them."""
-    bounds = _line_bounds(text)
-    rows = _decode_whole(text, bounds, shape)
+    whole = Lines(text)
+    rows = _decode_whole(whole, shape)
     if rows is not None:
-        raw = _Lines(text, bounds)
-        yield _JsonBlock(rows, shape.compiled, raw, range(first, first + len(rows)))
+        yield _JsonBlock(rows, shape.compiled, whole, range(first, first + len(rows)))
         return
     lines = BytesIO(text).readlines()
     read = _decode_each(lines, shape)
@@ -70,18 +68,12 @@ def _read(first: int, text: bytes, shape: _Shape) -> Iterator[BlockItem]:
                 yield from json_lines([BOM + line if number == 1 else line], number)
 
 
-def _line_bounds(text: bytes) -> NDArray[np.intp]:
-    """Return where the lines of a text begin, and the end of the text."""
-    bounds = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == _BREAK) + 1
-    return np.concatenate([[0], bounds if text.endswith(b"\n") else [*bounds, len(text)]])
-
-
-def _decode_whole(text: bytes, bounds: NDArray[np.intp], shape: _Shape) -> list[Any] | None:
+def _decode_whole(lines: Lines, shape: _Shape) -> list[Any] | None:
     """Return the rows of a block in which every line is an object of the known shape, else None."""
     # An object does not end at a `}` that `{` follows, and a string holds no line break: if each line begins and ends
     # with a brace, no object spans two lines, and one that shares its line makes the rows too many.
-    characters = np.frombuffer(text, dtype=np.uint8)
-    if not len(text) or not shape.compiled.paths or (characters[bounds[:-1]] != _OPENING).any():
+    bounds, characters = lines.bounds, np.frombuffer(lines.text, dtype=np.uint8)
+    if not len(characters) or not shape.compiled.paths or (characters[bounds[:-1]] != _OPENING).any():
         return None
     before = characters[bounds[1:-1] - 2]
     if (before != _CLOSING).any():
@@ -89,21 +81,10 @@ def _decode_whole(text: bytes, bounds: NDArray[np.intp], shape: _Shape) -> list[
         if (before != _CLOSING).any():
             return None
     try:
-        rows: list[Any] = shape.compiled.decoder.decode_lines(text)
+        rows: list[Any] = shape.compiled.decoder.decode_lines(lines.text)
     except NOT_JSON:
         return None
-    return rows if len(rows) == len(bounds) - 1 else None
-
-
-class _Lines:
-    """The lines of a text, cut out where they are asked for."""
-
-    def __init__(self, text: bytes, bounds: NDArray[np.intp]) -> None:
-        self._text = text
-        self._bounds = bounds
-
-    def __getitem__(self, row: int) -> bytes:
-        return self._text[self._bounds[row] : self._bounds[row + 1]]
+    return rows if len(rows) == len(lines) else None
 
 
 def _decode_each(lines: list[bytes], shape: _Shape) -> list[Any]:
@@ -218,7 +199,7 @@ class _JsonBlock(ColumnBlock):
         self,
         rows: list[Any],
         compiled: _CompiledShape,
-        raw: list[bytes] | _Lines,
+        raw: list[bytes] | Lines,
         lines: Sequence[int],
     ) -> None:
         super().__init__(tuple(compiled.paths), lines)
