@@ -22,6 +22,7 @@ from tocsin.engine.clock import Clock, SystemClock
 from tocsin.engine.dry_run import dry_run_filter, dry_run_sequence, dry_run_view
 from tocsin.engine.event_sources import (
     EventSource,
+    as_arrow,
     as_columns,
     block_rows,
     check_no_faults,
@@ -410,8 +411,8 @@ class Engine:
     ) -> Notifications:
         """Publish all events, and return the notifications as columns; objects are made when somebody iterates.
 
-        `events` are dicts, `Event`s, an Arrow table or record batch, or an iterator of any of these that ends; `time` and
-        `start` name the attributes with their times, else the clock is asked. A record that cannot be read is counted
+        `events` are dicts, `Event`s, a table (of Arrow, pandas or polars, or any object with Arrow's C stream), or an
+        iterator of any of these that ends; `time` and `start` name the attributes with their times, else the clock is asked. A record that cannot be read is counted
         and given to `on_error`, or logged; the rest goes on. With `top`, only that many filters are notified of each
         event: the best by the subscriptions' weights and those that `weights` gives the attributes.
 
@@ -548,6 +549,7 @@ class Engine:
         all rows or a list of as many.
         """
         top_k = TopK.of(top, weights)
+        events = as_arrow(events)
         table = as_columns(events, stream) if top_k is None else None
         if table is not None:
             return self._match_table(table)
@@ -621,7 +623,8 @@ class Engine:
         `time` and `start` name the attributes with their times.
         """
         parsed = read_query(query).query
-        rows = list(read_events(events, self._reader, stream, EventFields(time=time, start=start)))
+        fields = EventFields(time=time, start=start)
+        rows = list(read_events(as_arrow(events), self._reader, stream, fields))
         faults = tuple(row for row in rows if isinstance(row, Fault))
         read = [row for row in rows if isinstance(row, Event)]
         store = self._store
@@ -720,6 +723,7 @@ class Engine:
         top: TopK | None,
     ) -> Iterator[_Published]:
         """Publish events in batches; if the source or a report fails, the events before are published."""
+        events = as_arrow(events)
         views, sequences = self._store.views, self._store.sequences
         table = as_columns(events, stream) if top is None else None
         # Rows without times would all be simultaneous to a sequence: they get theirs one by one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -24,7 +25,11 @@ from tocsin.model.event import Event, check_times
 from tocsin.model.ticks import StreamTicks
 
 EventSource: TypeAlias = Iterable[Mapping[str, object] | Event | Fault] | Any
-"""Dicts, events, an Arrow table or record batch, or an iterator of any of these."""
+"""Dicts, events, a table, or an iterator of any of these.
+
+A table is one of Arrow, a DataFrame of pandas or polars, or any other object with Arrow's C stream (`__arrow_c_stream__`) or the
+interchange protocol of data frames (`__dataframe__`).
+"""
 
 _TO_MICROSECONDS: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _LONGEST: Final = 2**63 - 1
@@ -32,7 +37,36 @@ _LONGEST: Final = 2**63 - 1
 
 def is_at_hand(events: EventSource) -> bool:
     """Tell whether all events are there already, so that they can be taken many at a time."""
-    return is_arrow(events) or isinstance(events, Sequence)
+    return _is_table(events) or isinstance(events, Sequence)
+
+
+def as_arrow(events: EventSource) -> EventSource:
+    """Return a table of another library as an Arrow table, and any other source as it is.
+
+    A frame of pandas with a column of several types, which Arrow has not, becomes a list of dicts; what pandas takes for
+    missing is absent in both.
+    """
+    if not _is_table(events) or is_arrow(events):
+        return events
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(events, pandas.DataFrame):
+        try:
+            return pa.Table.from_pandas(events, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            known = events.astype(object).where(events.notna(), None).rename(columns=str)
+            return known.to_dict("records")
+    if hasattr(events, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(events).read_all()
+    from pyarrow.interchange import from_dataframe  # noqa: PLC0415 - seldom needed
+
+    return from_dataframe(events)
+
+
+def _is_table(events: EventSource) -> bool:
+    """Tell whether a source is a table, of Arrow or of another library."""
+    # A reader of record batches has a C stream, too; it is iterated, batch by batch.
+    is_stream = hasattr(events, "__arrow_c_stream__") and not isinstance(events, pa.RecordBatchReader)
+    return is_arrow(events) or is_stream or hasattr(events, "__dataframe__")
 
 
 def read_events(
@@ -66,8 +100,8 @@ def _records(events: EventSource) -> Iterator[tuple[int, Any]]:
         return
     number = 0
     for one in events:
-        if is_arrow(one):
-            for _, record in _records(one):
+        if _is_table(one):
+            for _, record in _records(as_arrow(one)):
                 number += 1
                 yield number, record
         else:
@@ -85,7 +119,7 @@ def as_columns(events: EventSource, stream: str | None) -> ArrowEvents | None:
 
 def require_columns(events: EventSource, stream: str) -> ArrowEvents:
     """Return a table that can be read by the column, or raise `EventError`; some of its rows may have faults."""
-    table = as_columns(events, stream)
+    table = as_columns(as_arrow(events), stream)
     if table is None:
         raise EventError("only an Arrow table of plain columns is read by the column; publish other tables")
     return table

@@ -1,0 +1,97 @@
+"""Tables of other libraries where events are taken: pandas, and whatever has Arrow's C stream or the interchange protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tocsin import Engine
+
+TABLE = pa.table(
+    {
+        "symbol": ["A", "B", None, "D"],
+        "price": pa.array([1.5, None, 3.0, 4.0]),
+        "n": pa.array([1, 2, 3, 4], pa.int64()),
+        "t": pa.array([10, 20, 30, 40], pa.int64()),
+    }
+)
+
+
+class Stream:
+    """A table of a library that has Arrow's C stream, and iterates over something else, as frames do."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Any:
+        return iter(self._table.schema.names)
+
+
+class Interchange:
+    """A table of a library that has the interchange protocol alone."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __dataframe__(self, **options: Any) -> object:
+        return self._table.__dataframe__(**options)
+
+
+def as_pandas(table: pa.Table) -> Any:
+    frame = table.to_pandas()
+    frame.index = range(5, 5 + len(frame))
+    return frame
+
+
+FORMS: list[Callable[[pa.Table], Any]] = [Stream, Interchange, as_pandas]
+
+
+@pytest.fixture(params=FORMS, ids=["c-stream", "interchange", "pandas"])
+def frame(request: pytest.FixtureRequest) -> Any:
+    return request.param(TABLE)
+
+
+@pytest.fixture
+def engine() -> Engine:
+    engine = Engine()
+    engine.table("stock", key="n")
+    engine.subscribe("price > 2 or n = 2", id="x")
+    engine.subscribe("select max(price) from table stock where n > 0", id="best")
+    engine.subscribe("from s a where a.n = 1 next s b on b.n > 1 within 100 ticks", id="pair")
+    return engine
+
+
+def test_a_frame_is_published_as_its_rows(engine: Engine, frame: Any) -> None:
+    assert engine.publish_many(frame).to_arrow()["row"].to_pylist() == [1, 2, 3]
+    notes = list(engine.publish_stream(frame))
+    assert [note.events[0].attributes for note in notes] == [
+        {"symbol": "B", "n": 2, "t": 20},
+        {"price": 3.0, "n": 3, "t": 30},
+        {"symbol": "D", "price": 4.0, "n": 4, "t": 40},
+    ]
+    assert len(list(engine.publish_stream(iter([frame, {"n": 2}])))) == 4
+
+
+def test_a_frame_is_matched_tested_and_put_into_a_table(engine: Engine, frame: Any) -> None:
+    assert [list(ids) for ids in engine.match(frame)] == [[], ["x"], ["x"], ["x"]]
+    assert len(engine.test("price > 2", frame).events) == 2
+    assert len(engine.upsert(frame, stream="stock")) > 0
+    assert engine.answer("best") == 4.0
+    assert len(engine.match_sequences(frame, stream="s", time="t")) == 1
+
+
+def test_a_frame_with_a_column_of_several_types_is_read_by_the_row(engine: Engine) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"n": [2, "two", None, 2.5], "price": [float("nan"), 3.0, 1.0, 9.0]})
+    assert engine.publish_many(frame).to_arrow()["row"].to_pylist() == [0, 1, 3]
+
+
+def test_a_reader_of_record_batches_is_iterated(engine: Engine) -> None:
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches(max_chunksize=1))
+    assert len(engine.publish_many(reader)) == 3
