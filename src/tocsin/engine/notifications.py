@@ -290,7 +290,7 @@ class Notifications(Sequence[Notification]):
         """Return all notifications as objects."""
         if self._order is None and len(self._parts) == 1:
             part = self._parts[0]
-            if isinstance(part, FilterNotifications):
+            if isinstance(part, FilterNotifications) and isinstance(part.events, TimedRows):
                 part.read_events()
             return list(map(part.notification, range(len(part.rows))))
         return list(self)
