@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tocsin.structures import state_types
 from tocsin.structures.addresses import Addressed, load
+
+state_types.PACKAGES.add(__name__.partition(".")[0])
 
 njit: Any = numba.njit
 COMPILED = pytest.mark.skipif(

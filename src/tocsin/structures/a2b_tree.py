@@ -154,7 +154,7 @@ def least_strictly_between(tree: A2BTree, low: Int64s, high: Int64s, exact: bool
 @helper
 def add(tree: A2BTree, x: float, y: float) -> None:
     """Add a point; `has_room` must hold."""
-    upper, lower, counters, here, below, _, _, _ = tree
+    upper, lower, counters, here, below = tree.upper, tree.lower, tree.counters, tree.here, tree.below
     counters[_Counter.POINTS] += 1
     is_new = not seek(tree, x, here)
     leaf, position, tier = here[0, PathStep.NODE], here[0, PathStep.POSITION], np.int64(_LONE)
@@ -188,7 +188,7 @@ def add(tree: A2BTree, x: float, y: float) -> None:
 @helper
 def take(tree: A2BTree, x: float, y: float) -> bool:
     """Remove one point and tell whether it was there; equal points stay."""
-    upper, lower, counters, here, below, _, _, _ = tree
+    upper, lower, counters, here, below = tree.upper, tree.lower, tree.counters, tree.here, tree.below
     if not seek(tree, x, here) or not holds(tree, here, y):
         return False
     counters[_Counter.POINTS] -= 1

@@ -21,6 +21,8 @@ import numpy as np
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from tocsin.structures.state_types import DATA, read_field
+
 State = TypeVar("State", bound=tuple[Any, ...])
 
 _TYPES: Final[dict[type, Any]] = {}  # by address class: Numba's type of the state
@@ -103,10 +105,8 @@ else:
         state = _TYPES[address.instance_class]
 
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            words = context.make_array(signature.args[0].types[0])(
-                context, builder, builder.extract_value(arguments[0], 0)
-            )
-            layout = context.get_value_type(state)
-            return builder.load(builder.bitcast(words.data, layout.as_pointer()))
+            words = read_field(context, builder, signature.args[0], arguments[0], "words")
+            data = builder.extract_value(words, DATA)
+            return builder.bitcast(data, context.get_value_type(state))
 
         return state(address), codegen

@@ -130,7 +130,7 @@ def find(index: HashIndex, a: int, b: int, c: int) -> int:
 @kernel
 def insert(index: HashIndex, a: int, b: int, c: int) -> int:
     """Insert a key that is not in the index and return its entry; `has_room` must hold."""
-    heads, chain, keys, counters = index
+    heads, chain, keys, counters = index.heads, index.chain, index.keys, index.counters
     entry = free_lists.take(chain, counters, HashCounter.FREE, HashCounter.TOP)
     keys[entry, 0] = a
     if counters[HashCounter.WIDTH] > 1:
@@ -149,7 +149,7 @@ def insert(index: HashIndex, a: int, b: int, c: int) -> int:
 @helper
 def _split(index: HashIndex) -> None:
     """Divide the chain of the next bucket between it and a new one."""
-    heads, chain, _, counters = index
+    heads, chain, counters = index.heads, index.chain, index.counters
     mask, old = counters[HashCounter.MASK], counters[HashCounter.SPLIT]
     new = old + mask + 1
     entry = np.int64(heads[old])
@@ -170,7 +170,7 @@ def _split(index: HashIndex) -> None:
 @kernel
 def remove(index: HashIndex, entry: int) -> None:
     """Remove an entry; its number goes to the free list."""
-    heads, chain, _, counters = index
+    heads, chain, counters = index.heads, index.chain, index.counters
     bucket = _bucket(counters, _hash_of(index, entry))
     if heads[bucket] == entry:
         heads[bucket] = chain[entry]

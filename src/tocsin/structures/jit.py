@@ -18,7 +18,9 @@ from numba.core import cgutils
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 from numba.extending import intrinsic
 
+from tocsin.structures import state_types  # noqa: F401 - tells Numba how to hand our named tuples to kernels
 from tocsin.structures.folders import user_cache
+from tocsin.structures.kernel_compiler import HelperCompiler, KernelCompiler, rebuild
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -95,12 +97,12 @@ def is_compiled_before(module: str) -> bool:
 
 def kernel(function: Function) -> Function:
     """Compile `function` when it is first called, without the interpreter lock, and keep the code on disk."""
-    return _compiled(function, {})
+    return _compiled(function, {"pipeline_class": KernelCompiler})
 
 
 def helper(function: Function) -> Function:
     """Compile `function` for kernels alone: Python cannot call it, and so most of its compile time is saved."""
-    return _compiled(function, {"no_cpython_wrapper": True})
+    return _compiled(function, {"no_cpython_wrapper": True, "pipeline_class": HelperCompiler})
 
 
 def wrapping_helper(function: Function) -> Function:
@@ -157,6 +159,10 @@ class _KernelLocator(_CacheLocator):
 
 class _KernelCacheImpl(CompileResultCacheImpl):
     _locator_classes = (_KernelLocator,)
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """Return a compiled function."""
+        return rebuild(target_context, payload)
 
 
 class _KernelFiles(IndexDataCacheFile):

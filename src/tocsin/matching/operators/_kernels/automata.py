@@ -197,7 +197,7 @@ def _write_stretch(stretches: Int32s, node: int, begin: int, end: int, length: i
 @kernel
 def link(automaton: Automaton, codes: Int64s, stretches: Int32s) -> None:
     """Write each node's fallback and the constants that end there, and fill the rows."""
-    nodes, labels = automaton.forest
+    nodes, labels = automaton.forest.nodes, automaton.forest.labels
     rows, classes, columns = automaton.rows, automaton.classes, automaton.counters[Counter.COLUMNS]
     longest = np.int64(0)
     for node in range(labels.shape[0]):

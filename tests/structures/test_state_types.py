@@ -1,0 +1,84 @@
+"""Kernels see our named tuples by reference, and others' as Numba has them."""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+
+from tocsin.structures import hash_index, state_types
+from tocsin.structures.array_types import Float64s, Int32s, Int64s
+
+state_types.PACKAGES.add(__name__.partition(".")[0])
+njit: Any = numba.njit(nogil=True, _nrt=False)
+COMPILED = pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="types are the compiler's")
+
+
+class Part(NamedTuple):
+    rows: Int32s
+    weights: Float64s
+
+
+class Whole(NamedTuple):
+    count: int
+    part: Part
+    other: Part
+    totals: Int64s
+
+
+def whole() -> Whole:
+    rows = np.arange(6, dtype=np.int32).reshape(2, 3)
+    return Whole(7, Part(rows, np.ones(2)), Part(rows + 10, np.full(2, 0.5)), np.zeros(2, dtype=np.int64))
+
+
+@njit  # type: ignore[untyped-decorator]
+def _sum(part: Part, row: int) -> float:
+    total = 0.0
+    for column in range(part.rows.shape[1]):
+        total += part.rows[row, column] * part.weights[row]
+    return total
+
+
+@njit  # type: ignore[untyped-decorator]
+def add_up(state: Whole, row: int, use_other: bool) -> float:
+    chosen = state.other if use_other else state.part
+    state.totals[row] += state.count
+    return _sum(chosen, row) + state.part.rows[:, 1].sum()
+
+
+def test_a_kernel_reads_numbers_arrays_and_nested_states() -> None:
+    state = whole()
+    assert add_up(state, 1, False) == 3 + 4 + 5 + 5
+    assert add_up(state, 1, True) == (13 + 14 + 15) / 2 + 5
+    assert state.totals.tolist() == [0, 14]
+
+
+@COMPILED
+def test_states_of_one_class_and_one_layout_have_one_type() -> None:
+    assert numba.typeof(whole()) is numba.typeof(whole())
+    other = whole()._replace(totals=np.zeros(2))
+    assert numba.typeof(other) != numba.typeof(whole())
+    index = hash_index.new_hash_index(2)
+    assert isinstance(numba.typeof(index), state_types.StateType)
+
+
+@COMPILED
+def test_a_field_that_is_not_there_is_named() -> None:
+    @njit  # type: ignore[untyped-decorator]
+    def wrong(state: Part) -> int:
+        return state.unheard  # type: ignore[attr-defined, no-any-return]
+
+    with pytest.raises(numba.TypingError, match="unheard"):
+        wrong(whole().part)
+
+
+@COMPILED
+def test_tuples_of_other_packages_stay_as_they_are() -> None:
+    foreign = namedtuple("foreign", ["a"])
+    foreign.__module__ = "somebody.elses"
+    assert isinstance(numba.typeof(foreign(np.zeros(1))), numba.types.BaseTuple)
+    assert isinstance(numba.typeof((1, 2.0)), numba.types.Tuple)
