@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from tocsin.structures import hash_index, state_types
-from tocsin.structures.array_types import Float64s, Int32s, Int64s
+from tocsin.structures.array_types import Float64s, Int32s
 
 state_types.PACKAGES.add(__name__.partition(".")[0])
-njit: Any = numba.njit(nogil=True, _nrt=False)
+compiler: Any = numba
+njit: Any = compiler.njit(nogil=True, _nrt=False)
 COMPILED = pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="types are the compiler's")
 
 
@@ -24,10 +25,10 @@ class Part(NamedTuple):
 
 
 class Whole(NamedTuple):
-    count: int
+    number: int
     part: Part
     other: Part
-    totals: Int64s
+    totals: Any
 
 
 def whole() -> Whole:
@@ -46,8 +47,8 @@ def _sum(part: Part, row: int) -> float:
 @njit  # type: ignore[untyped-decorator]
 def add_up(state: Whole, row: int, use_other: bool) -> float:
     chosen = state.other if use_other else state.part
-    state.totals[row] += state.count
-    return _sum(chosen, row) + state.part.rows[:, 1].sum()
+    state.totals[row] += state.number
+    return float(_sum(chosen, row) + state.part.rows[:, 1].sum())
 
 
 def test_a_kernel_reads_numbers_arrays_and_nested_states() -> None:
@@ -59,11 +60,11 @@ def test_a_kernel_reads_numbers_arrays_and_nested_states() -> None:
 
 @COMPILED
 def test_states_of_one_class_and_one_layout_have_one_type() -> None:
-    assert numba.typeof(whole()) is numba.typeof(whole())
+    assert compiler.typeof(whole()) is compiler.typeof(whole())
     other = whole()._replace(totals=np.zeros(2))
-    assert numba.typeof(other) != numba.typeof(whole())
+    assert compiler.typeof(other) != compiler.typeof(whole())
     index = hash_index.new_hash_index(2)
-    assert isinstance(numba.typeof(index), state_types.StateType)
+    assert isinstance(compiler.typeof(index), state_types.StateType)
 
 
 @COMPILED
@@ -80,5 +81,5 @@ def test_a_field_that_is_not_there_is_named() -> None:
 def test_tuples_of_other_packages_stay_as_they_are() -> None:
     foreign = namedtuple("foreign", ["a"])
     foreign.__module__ = "somebody.elses"
-    assert isinstance(numba.typeof(foreign(np.zeros(1))), numba.types.BaseTuple)
-    assert isinstance(numba.typeof((1, 2.0)), numba.types.Tuple)
+    assert isinstance(compiler.typeof(foreign(np.zeros(1))), numba.types.BaseTuple)
+    assert isinstance(compiler.typeof((1, 2.0)), numba.types.Tuple)

@@ -21,7 +21,7 @@ from tocsin.formats.notifications import (
 )
 from tocsin.language.semantics import value_of
 from tocsin.matching import IdArray
-from tocsin.matching.timed_batch import TimedBatch
+from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event, Notification
 from tocsin.model.event import STREAM
 from tocsin.model.queries import SelectItem
