@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from tocsin.structures import hash_index, state_types
-from tocsin.structures.array_types import Float64s, Int32s
+from tocsin.structures.array_types import Float64s, Int32s, Int64s
 
 state_types.PACKAGES.add(__name__.partition(".")[0])
 compiler: Any = numba
-njit: Any = compiler.njit(nogil=True, _nrt=False)
+typeof, njit = compiler.typeof, compiler.njit(nogil=True, _nrt=False)
 COMPILED = pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="types are the compiler's")
 
 
@@ -25,10 +25,10 @@ class Part(NamedTuple):
 
 
 class Whole(NamedTuple):
-    number: int
+    size: int
     part: Part
     other: Part
-    totals: Any
+    totals: Int64s
 
 
 def whole() -> Whole:
@@ -47,7 +47,7 @@ def _sum(part: Part, row: int) -> float:
 @njit  # type: ignore[untyped-decorator]
 def add_up(state: Whole, row: int, use_other: bool) -> float:
     chosen = state.other if use_other else state.part
-    state.totals[row] += state.number
+    state.totals[row] += state.size
     return float(_sum(chosen, row) + state.part.rows[:, 1].sum())
 
 
@@ -60,11 +60,11 @@ def test_a_kernel_reads_numbers_arrays_and_nested_states() -> None:
 
 @COMPILED
 def test_states_of_one_class_and_one_layout_have_one_type() -> None:
-    assert compiler.typeof(whole()) is compiler.typeof(whole())
-    other = whole()._replace(totals=np.zeros(2))
-    assert compiler.typeof(other) != compiler.typeof(whole())
+    assert typeof(whole()) is typeof(whole())
+    other = whole()._replace(totals=np.zeros(2, dtype=np.int32))
+    assert typeof(other) != typeof(whole())
     index = hash_index.new_hash_index(2)
-    assert isinstance(compiler.typeof(index), state_types.StateType)
+    assert isinstance(typeof(index), state_types.StateType)
 
 
 @COMPILED
@@ -81,5 +81,5 @@ def test_a_field_that_is_not_there_is_named() -> None:
 def test_tuples_of_other_packages_stay_as_they_are() -> None:
     foreign = namedtuple("foreign", ["a"])
     foreign.__module__ = "somebody.elses"
-    assert isinstance(compiler.typeof(foreign(np.zeros(1))), numba.types.BaseTuple)
-    assert isinstance(compiler.typeof((1, 2.0)), numba.types.Tuple)
+    assert isinstance(typeof(foreign(np.zeros(1))), numba.types.BaseTuple)
+    assert isinstance(typeof((1, 2.0)), numba.types.Tuple)

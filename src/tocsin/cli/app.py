@@ -16,6 +16,7 @@ from tocsin import __version__
 from tocsin.cli import bench, spark
 from tocsin.cli.apply import apply
 from tocsin.cli.check import check
+from tocsin.cli.compile import compile_
 from tocsin.cli.demo import demo
 from tocsin.cli.dry_run import dry_run
 from tocsin.cli.explain import explain
@@ -35,6 +36,7 @@ app = typer.Typer(
 for command in (match, check, explain):
     app.command()(command)
 app.command("test")(dry_run)
+app.command("compile")(compile_)
 for command in (apply, parse, demo, simulate):
     app.command()(command)
 app.add_typer(spark.app, name="spark")

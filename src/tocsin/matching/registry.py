@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
@@ -16,7 +15,6 @@ from tocsin.model.errors import MatcherError
 
 Factory = TypeVar("Factory", bound=Callable[..., Matcher])
 
-_log = logging.getLogger("tocsin")
 _MATCHERS: dict[str, Callable[..., Matcher]] = {}
 _DECLARED: dict[str, str] = {}  # matchers whose module is imported when one is made
 
@@ -53,7 +51,6 @@ def create_matcher(name: str, **options: object) -> Matcher:
     """
     if name in _DECLARED and name not in _MATCHERS:
         import_module(_DECLARED[name])
-        _tell_if_compiling()
     factory = _MATCHERS.get(name)
     if factory is None:
         known = sorted({*_MATCHERS, *_DECLARED})
@@ -81,10 +78,3 @@ def name_of(matcher: Matcher) -> str:
         if factory is type(matcher):
             return name
     raise MatcherError(f"`{type(matcher).__name__}` is not a registered matcher")
-
-
-def _tell_if_compiling() -> None:
-    from tocsin.structures.jit import is_compiled_before  # noqa: PLC0415 - it brings the compiler
-
-    if not is_compiled_before("tocsin.matching._kernels.gathering"):
-        _log.info("compiling the matchers, once on this machine: this takes about a minute")

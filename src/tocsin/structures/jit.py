@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Final, TypeVar, cast
@@ -16,10 +17,12 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from tocsin.structures import state_types  # noqa: F401 - tells Numba how to hand our named tuples to kernels
 from tocsin.structures.folders import user_cache
+from tocsin.structures.kernel_archives import kernel_archives
 from tocsin.structures.kernel_compiler import HelperCompiler, KernelCompiler, rebuild
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -89,10 +92,28 @@ def _folder(source: Path) -> Path:
     return user_cache() / f"{module}-{digest.hexdigest()[:16]}"
 
 
+@cache
+def sources_digest() -> str:
+    """Return a digest of all that kernels are compiled from."""
+    digest = hashlib.sha256()
+    for one in sorted(kernel_sources()):
+        digest.update(one.relative_to(_PACKAGE).as_posix().encode() + _read(one)[0])
+    digest.update(b"bounds checked" if numba.config.BOUNDSCHECK else b"")
+    return digest.hexdigest()
+
+
+def compile_target() -> tuple[str, str, str]:
+    """Return what this process compiles for: the platform, the processor and its features."""
+    found: tuple[str, str, str] = cpu_target.target_context.codegen().magic_tuple()
+    return found
+
+
 def is_compiled_before(module: str) -> bool:
-    """Tell whether an earlier process has left compiled kernels of a module, as it is now, for this one to load."""
+    """Tell whether compiled kernels of a module, as it is now, are there to load: an earlier process's, or an archive's."""
     folder = _folder(_PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py"))
-    return folder.is_dir() and next(folder.glob("*.nbc"), None) is not None
+    if folder.is_dir() and next(folder.glob("*.nbc"), None) is not None:
+        return True
+    return any(one.has_folder(folder.name) for one in kernel_archives(sources_digest()))
 
 
 def kernel(function: Function) -> Function:
@@ -114,11 +135,20 @@ def _compiled(function: Function, options: dict[str, Any]) -> Function:
     """Return a function compiled with the project's options and cached by the content of its sources."""
     compiled = numba.njit(**_OPTIONS, **options)(function)
     if not numba.config.DISABLE_JIT:
+        compiled.compile = partial(_compile_once, compiled.compile)
         # Where nothing can be written, each process compiles again.
         with suppress(RuntimeError):
             compiled._cache = _KernelCache(function)  # noqa: SLF001 - as `enable_caching` does, in our own folder
     _KERNELS[f"{function.__module__}.{function.__qualname__}"] = compiled
     return cast("Function", compiled)
+
+
+def _compile_once(compile_: Callable[..., Any], signature: Any) -> Any:
+    """Compile for integers where a constant is given: Numba would compile anew for each; inlined, it is constant again."""
+    if isinstance(signature, tuple):
+        plain = map(numba.types.unliteral, signature)
+        signature = tuple(one.dtype if isinstance(one, numba.types.IntEnumMember) else one for one in plain)
+    return compile_(signature)
 
 
 @cache
@@ -142,7 +172,8 @@ class _KernelLocator(_CacheLocator):
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _KernelLocator | None:
         """Return the locator of a function's code, or None if nothing can be written there."""
         folder = _folder(Path(py_file))
-        return cls(folder, py_func.__code__.co_firstlineno) if _is_writable(folder) else None
+        is_usable = _is_writable(folder) or kernel_archives(sources_digest())
+        return cls(folder, py_func.__code__.co_firstlineno) if is_usable else None
 
     def get_cache_path(self) -> str:
         """Return the folder."""
@@ -173,8 +204,9 @@ class _KernelFiles(IndexDataCacheFile):
     """
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep a version."""
-        self._save_data(self._name(key), data)
+        """Keep a version, if there is a place for it."""
+        if _is_writable(Path(self._cache_path)):
+            self._save_data(self._name(key), data)
 
     def load(self, key: Any) -> Any:
         """Return a version, or None if there is none."""
@@ -186,7 +218,17 @@ class _KernelFiles(IndexDataCacheFile):
             AttributeError,
             ImportError,
         ):  # none yet, half written, or of types that are gone
-            return None
+            return self._load_from_archive(key)
+
+    def _load_from_archive(self, key: Any) -> Any:
+        """Return a version from an archive, which may be compiled for another processor than this one, or None."""
+        signature, _, *rest = key
+        for archive in kernel_archives(sources_digest()):
+            name = self._name((signature, archive.target, *rest))
+            content = archive.read(f"{Path(self._cache_path).name}/{name}")
+            if content is not None:
+                return pickle.loads(content)  # noqa: S301 - as from the cache; the archive is the user's own
+        return None
 
     def _name(self, key: Any) -> str:
         signature, *rest = key

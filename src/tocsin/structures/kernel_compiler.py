@@ -38,6 +38,8 @@ from numba.core.untyped_passes import (
     TranslateByteCode,
 )
 
+from tocsin.structures.compile_log import compiling
+
 
 class _KernelLibrary(JITCodeLibrary):
     """The code of a kernel: optimised once, with all helpers in it. Numba's first round is for reference counts."""
@@ -146,6 +148,7 @@ class KernelCompiler(CompilerBase):
         IRLegalization,
     )
     lowering: ClassVar[type[Any]] = _KernelLowering
+    is_kernel: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -170,7 +173,11 @@ class KernelCompiler(CompilerBase):
         return [manager]
 
     def _compile_core(self) -> Any:
-        with _remembered_calls():
+        function, args = self.state.func_id, ", ".join(map(str, self.state.args))
+        with (
+            compiling(f"{function.modname}.{function.func_qualname}", args, is_kernel=self.is_kernel),
+            _remembered_calls(),
+        ):
             return super()._compile_core()
 
 
@@ -178,6 +185,7 @@ class HelperCompiler(KernelCompiler):
     """Compiles a helper."""
 
     lowering = _HelperLowering
+    is_kernel = False
 
 
 def _install_new(context: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
@@ -49,7 +48,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.addresses import Addressed
 from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.growth import bytes_of
-from tocsin.structures.jit import is_compiled_before
 
 _NONE: Final = np.empty(0, dtype=np.int64)
 _NONE_OF_ONE: Final = kernels.Satisfied(np.zeros(2, dtype=np.int64), _NONE)  # what one event satisfies
@@ -60,7 +58,6 @@ _OUTPUTS: Final = int(StateCounter.OUTPUTS)
 _OUTPUT_SLOTS: Final = int(StateCounter.OUTPUT_SLOTS)
 _NUMBER: Final = int(StateCounter.NUMBER)
 _FEEDING: Final = int(StateCounter.FEEDING)
-_log = logging.getLogger("tocsin")
 
 
 class SequenceStats(Struct, frozen=True):
@@ -104,8 +101,6 @@ class AutomatonMatcher:
         mode: Optimisations = MODES["cayuga"],
         memory_limit: int | None = None,
     ) -> None:
-        if not is_compiled_before("tocsin.sequences._kernels.events"):
-            _log.info("compiling the kernels of sequences, once on this machine: this takes about 20 seconds")
         self.mode = mode
         self._codec = ValueCodec()
         self._events = EventStore()

@@ -1,0 +1,96 @@
+"""What is compiled in this process: a record of each kernel, and one line that tells whoever waits.
+
+Compiling says so once in the log `tocsin`, at INFO. In a terminal or a notebook a line is shown while it lasts. Nothing is
+said where compiled code is only loaded.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic, thread_time
+from typing import Final, NamedTuple, TextIO
+
+_log = logging.getLogger("tocsin")
+_BETWEEN: Final = 0.1  # seconds between two updates of the line
+
+
+class Compiled(NamedTuple):
+    """A function that was compiled, for one signature."""
+
+    name: str
+    signature: str
+    seconds: float  # of processor time, without the functions that it calls
+    is_kernel: bool  # and not a helper
+
+
+class _Progress:
+    """The line, and what it is made of."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.began = 0.0
+        self.nested: list[float] = []
+        self.drawn = 0
+        self.last = 0.0
+
+
+_records: Final[list[Compiled]] = []
+_progress: Final = _Progress()
+
+
+def compiled() -> list[Compiled]:
+    """Return all that this process has compiled so far, in the order in which it was finished."""
+    return list(_records)
+
+
+@contextmanager
+def compiling(name: str, signature: str, *, is_kernel: bool) -> Iterator[None]:
+    """Record a function while it is compiled; Numba's lock lets one thread compile at a time."""
+    if not _records and not _progress.depth:
+        _log.info("compiling kernels, once on this machine: this takes up to half a minute")
+    if not _progress.depth:
+        _progress.began = monotonic()
+    _progress.depth += 1
+    _progress.nested.append(0.0)
+    begin = thread_time()
+    _draw(name)
+    try:
+        yield
+    finally:
+        seconds = thread_time() - begin
+        own = seconds - _progress.nested.pop()
+        if _progress.nested:
+            _progress.nested[-1] += seconds
+        _progress.depth -= 1
+        _records.append(Compiled(name, signature, own, is_kernel))
+        _log.debug("compiled %s in %.2f s", name, own)
+        if not _progress.depth:
+            _clear()
+
+
+def _draw(name: str) -> None:
+    """Show the line, or bring it up to date."""
+    now, out = monotonic(), sys.stderr
+    if now - _progress.last < _BETWEEN or not _is_watched(out):
+        return
+    _progress.last = now
+    text = f"compiling, once on this machine: {len(_records)} functions, {name.rpartition('.')[2]}"[:78]
+    out.write("\r" + text.ljust(_progress.drawn))
+    out.flush()
+    _progress.drawn = len(text)
+
+
+def _clear() -> None:
+    """Take the line away."""
+    if _progress.drawn:
+        sys.stderr.write("\r" + " " * _progress.drawn + "\r")
+        sys.stderr.flush()
+        _progress.drawn = 0
+
+
+def _is_watched(out: TextIO | None) -> bool:
+    """Tell whether somebody looks at a stream: a terminal, or the output of a notebook's cell."""
+    return out is not None and (out.isatty() or type(out).__module__.startswith("ipykernel."))
