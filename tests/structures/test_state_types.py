@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections import namedtuple
 from typing import Any, NamedTuple
 
@@ -56,6 +58,27 @@ def test_a_kernel_reads_numbers_arrays_and_nested_states() -> None:
     assert add_up(state, 1, False) == 3 + 4 + 5 + 5
     assert add_up(state, 1, True) == (13 + 14 + 15) / 2 + 5
     assert state.totals.tolist() == [0, 14]
+
+
+LOADED = """
+from tocsin import Engine
+from tocsin.structures import jit
+
+for _ in range(3):
+    engine = Engine(matcher="dynamic")
+    engine.subscribe("a > 1")
+    assert len(engine.publish({"a": 2})) == 1
+hits = [dict(one.stats.cache_hits) for one in jit._KERNELS.values()]
+print(sum(map(len, hits)) > 0, max(max(one.values(), default=0) for one in hits))
+"""
+
+
+@COMPILED
+def test_a_kernel_of_the_cache_is_loaded_once_by_a_process() -> None:
+    """Types come out of the cache with the hash of this process, else each engine would load all kernels again."""
+    for _ in range(2):  # the first one may have to compile
+        done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "1"]
 
 
 @COMPILED

@@ -47,6 +47,10 @@ class StateType(types.Type):
     def __eq__(self, other: object) -> bool:
         return self is other or super().__eq__(other)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A type in the cache of compiled kernels is made anew: its hash is another one in each process.
+        return StateType, (self.types, self.instance_class)
+
     @property
     def key(self) -> Any:
         """Return what two equal types have in common."""
