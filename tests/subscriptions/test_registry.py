@@ -104,11 +104,14 @@ class RegistryMachine(RuleBasedStateMachine):
             with pytest.raises(SubscriptionError, match="not subscribed"):
                 self.registry.remove(id_)
 
-    @rule(random=st.randoms(), share=st.sampled_from([0.1, 0.9, 1.0]))
-    def remove_many(self, random: Random, share: float) -> None:
-        for id_ in list(self.expected):
-            if random.random() < share:
-                assert self.registry.remove(id_) == self.expected.pop(id_)[0]
+    @rule(random=st.randoms(), share=st.sampled_from([0.1, 0.9, 1.0]), at_once=st.booleans())
+    def remove_many(self, random: Random, share: float, at_once: bool) -> None:
+        gone = [id_ for id_ in self.expected if random.random() < share]
+        numbers = [self.expected.pop(id_)[0] for id_ in gone]
+        if at_once:
+            assert self.registry.remove_all(gone).tolist() == numbers
+        else:
+            assert list(map(self.registry.remove, gone)) == numbers
 
     @rule(now=st.integers(4, 10))
     def expire(self, now: int) -> None:
@@ -138,6 +141,13 @@ class RegistryMachine(RuleBasedStateMachine):
 
 
 TestRegistry = RegistryMachine.TestCase
+
+
+def test_of_many_ids_none_is_removed_if_one_is_not_subscribed() -> None:
+    registry = entered(*(f"a{i}" for i in range(100)))
+    with pytest.raises(SubscriptionError, match="subscription `a100`: it is not subscribed"):
+        registry.remove_all([f"a{i}" for i in range(1, 101)])
+    assert len(registry) == 100
 
 
 def test_ids_with_the_same_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,7 +173,6 @@ class SubscriptionStore:
 
     def withdraw(self, id_: str) -> None:
         """Remove a subscription, or raise `SubscriptionError` if there is none."""
-        self.registry.number(id_)
         self._remove([id_])
         self.generation += 1
 
@@ -278,16 +277,12 @@ class SubscriptionStore:
             self.registry.release(numbers)
             raise
 
-    def _remove(self, ids: Iterable[str]) -> None:
+    def _remove(self, ids: Sequence[str]) -> None:
         """Remove subscriptions from the registry, the queries and the runtimes."""
-        numbers = []
-        for id_ in ids:
-            number = self.registry.remove(id_)
-            self.filter_count -= self.queries.kind(number) is Filter
-            self.queries.remove(number)
-            numbers.append(number)
-        if numbers:
-            self._remove_numbers(numbers)
+        if ids:
+            numbers = self.registry.remove_all(ids)
+            self.filter_count -= self.queries.remove(numbers)
+            self._remove_numbers(numbers.tolist())
 
     def _remove_numbers(self, numbers: list[int]) -> None:
         self.sequences.remove(numbers)

@@ -96,7 +96,18 @@ class BatchRows(Generic[Batch]):
         """Remove a number that is in a batch."""
         code = self._columns.batch.item(number)
         self._columns.batch[number] = _NONE
-        self._left[code] -= 1
+        self._lose(code, 1)
+
+    def remove_all(self, numbers: Int64s) -> None:
+        """Remove numbers that are in batches."""
+        codes, counts = np.unique(self._columns.batch[numbers], return_counts=True)
+        self._columns.batch[numbers] = _NONE
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+            self._lose(code, count)
+
+    def _lose(self, code: int, rows: int) -> None:
+        """Count rows that a batch has lost, and drop it or make it anew if they are most of it."""
+        self._left[code] -= rows
         if not self._left[code]:
             self._batches[code] = None
             self._slots.give(code)

@@ -110,6 +110,16 @@ class HashTable:
         table[at] = _GONE
         self._live -= 1
 
+    def remove_all(self, numbers: Int64s) -> None:
+        """Remove numbers that are in the table."""
+        table, mask = self._table, len(self._table) - 1
+        self._live -= len(numbers)
+        at = self._hashes[numbers] & mask
+        while len(numbers):
+            here = table[at] == numbers
+            table[at[here]] = _GONE
+            numbers, at = numbers[~here], (at[~here] + 1) & mask
+
     def _rebuild(self, new: Int64s) -> None:
         """Make a table that is between a quarter and half full, without gaps that probes must pass."""
         present = np.concatenate([self._table[self._table >= 0].astype(np.int64), new])

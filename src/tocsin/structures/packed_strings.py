@@ -30,6 +30,10 @@ class LazyStrings(Sequence[str]):
         """Return the strings from `begin` to `end`."""
 
     @abstractmethod
+    def at_all(self, positions: Int64s) -> list[str]:
+        """Return the strings at these positions as a list."""
+
+    @abstractmethod
     def take(self, positions: Int64s, /) -> Self:
         """Return the strings at these positions."""
 
@@ -97,6 +101,12 @@ class PackedStrings(LazyStrings):
         data, offsets = self._data, self._offsets[begin : end + 1].tolist()
         return [data[a:b].decode(errors=_ANY) for a, b in pairwise(offsets)]
 
+    def at_all(self, positions: Int64s) -> list[str]:
+        """Return the strings at these positions as a list."""
+        data = self._data
+        begins, ends = self._offsets[positions].tolist(), self._offsets[positions + 1].tolist()
+        return [data[a:b].decode(errors=_ANY) for a, b in zip(begins, ends, strict=True)]
+
     def take(self, positions: Int64s, /) -> PackedStrings:
         """Return the strings at these positions."""
-        return PackedStrings([self.at(i) for i in positions.tolist()])
+        return PackedStrings(self.at_all(positions))

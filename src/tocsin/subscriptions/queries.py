@@ -136,20 +136,47 @@ class QueryStore:
         self._batches.add(numbers, _StoredTemplate(template, rows))
         self._add_options(numbers, options)
 
-    def remove(self, number: int) -> None:
-        """Remove the query, options and owner of a subscription."""
-        found = self._source(number)
+    def remove(self, numbers: IdArray) -> int:
+        """Remove the queries, options and owners of subscriptions; return how many were filters."""
+        if len(numbers) <= _FEW:
+            return sum(map(self._remove_one, numbers.tolist()))
+        is_batched = self._batches.has(numbers)
+        filters = 0
+        for batch, positions, _ in self._batches.group(batched := numbers[is_batched]):
+            query = None if isinstance(batch, PackedStrings) else batch.template.query
+            filters += len(positions) * (query is None or isinstance(query, Filter))
+            self.selecting -= len(positions) * (query is not None and _selects(query))
+        self._batches.remove_all(batched)
+        for number in numbers[~is_batched].tolist():
+            source, self._sources[number] = self._sources[number], None
+            filters += isinstance(source, (str, Filter))
+            self.selecting -= isinstance(source, Filter) and _selects(source)
+        self._full_witness.difference_update(numbers.tolist())
+        if self.weights:
+            for number in numbers.tolist():
+                self.weights.pop(number, None)
+        owned = numbers[numbers < len(self._owner_codes)]
+        owned = owned[self._owner_codes[owned] != _NOBODY]
+        self._owners.release(self._owner_codes[owned].astype(np.int64))
+        self._owner_codes[owned] = _NOBODY
+        return filters
+
+    def _remove_one(self, number: int) -> bool:
+        """Remove the query, options and owner of a subscription; return whether it was a filter."""
+        kind = self.kind(number)
         if number in self._batches:
+            batch, _ = self._batches.find(number)
+            self.selecting -= not isinstance(batch, PackedStrings) and _selects(batch.template.query)
             self._batches.remove(number)
         else:
-            self._sources[number] = None
-        if not isinstance(found, str):
-            self.selecting -= _selects(found[0].template.query if isinstance(found, tuple) else found)
+            source, self._sources[number] = self._sources[number], None
+            self.selecting -= isinstance(source, Filter) and _selects(source)
         self._full_witness.discard(number)
         self.weights.pop(number, None)
         if self.owner(number) is not None:
             self._owners.release_one(self._owner_codes.item(number))
             self._owner_codes[number] = _NOBODY
+        return kind is Filter
 
     def _source(self, number: int) -> Query | str | tuple[_StoredTemplate, int]:
         """Return a query, a text, or a template and its row."""

@@ -53,7 +53,7 @@ class SubscriptionRegistry:
     def __init__(self) -> None:
         self._names: list[str | None] = []  # [number] ids that came one by one; it may be shorter
         self._made: BatchRows[LazyStrings] = BatchRows()  # the others
-        self._recent: dict[int, str] = {}  # ids that were made of late
+        self._recent: dict[int, str] = {}  # ids that were made of late, for the next notification
         self._by_hash = HashTable()
         self._slots = Slots()
         self._arrivals = 0  # subscriptions ever entered
@@ -131,9 +131,7 @@ class SubscriptionRegistry:
         """Return those of these ids that are subscribed; `hashes` are theirs, if they are known."""
         if len(ids) <= _FEW:
             return [id_ for id_ in ids if id_ in self]
-        positions, numbers = self._by_hash.find(_hashes(ids) if hashes is None else hashes)
-        found = zip(positions.tolist(), self.ids_of(numbers), strict=True)
-        return [id_ for position, id_ in sorted(found) if ids[position] == id_]
+        return [id_ for _, id_, _ in self._find_all(ids, _hashes(ids) if hashes is None else hashes)]
 
     def id(self, number: int) -> str:
         """Return the id of the subscription with this number."""
@@ -142,7 +140,8 @@ class SubscriptionRegistry:
             return name
         if number not in self._made:
             raise SubscriptionError(f"no subscription has the number {number}")
-        return self._make(number)
+        ids, row = self._made.find(number)
+        return ids.at(row)
 
     def ids_of(self, numbers: IdArray) -> list[str]:
         """Return the ids of subscriptions."""
@@ -150,15 +149,20 @@ class SubscriptionRegistry:
             # Written out, because each notification of a published event needs it.
             names, recent, few = self._names, self._recent, []
             for number in numbers.tolist():
-                name = names[number] if number < len(names) else None
-                few.append(name or recent.get(number) or self._make(number))
+                name = (names[number] if number < len(names) else None) or recent.get(number)
+                if name is None:
+                    ids, row = self._made.find(number)
+                    name = recent[number] = ids.at(row)
+                few.append(name)
+            if len(recent) > _RECENT:
+                recent.clear()
             return few
         found = np.empty(len(numbers), dtype=object)
         is_made = self._made.has(numbers)
         found[~is_made] = list(map(self._names.__getitem__, numbers[~is_made].tolist()))
         made = np.flatnonzero(is_made)
         for ids, positions, rows in self._made.group(numbers[made]):
-            found[made[positions]] = list(map(ids.at, rows.tolist()))
+            found[made[positions]] = ids.at_all(rows)
         listed: list[str] = found.tolist()
         return listed
 
@@ -245,6 +249,26 @@ class SubscriptionRegistry:
             self._drop_stale()
         return number
 
+    def remove_all(self, ids: Sequence[str]) -> IdArray:
+        """Remove subscriptions, and return the numbers they had."""
+        if len(ids) <= _FEW:
+            return np.array([self.remove(id_) for id_ in ids], dtype=np.int64)
+        numbers = np.array([number for _, _, number in self._find_all(ids, _hashes(ids))], dtype=np.int64)
+        if len(numbers) < len(ids):
+            known = set(self.ids_of(numbers))
+            raise SubscriptionError("it is not subscribed", next(id_ for id_ in ids if id_ not in known))
+        self._by_hash.remove_all(numbers)
+        is_made = self._made.has(numbers)
+        self._made.remove_all(numbers[is_made])
+        self._recent.clear()
+        for number in numbers[~is_made].tolist():
+            self._names[number] = None
+        self._columns.arrival[numbers] = -1
+        self._slots.give_many(numbers.tolist())
+        if self._expiring > 64 and self._expiring > 4 * len(self):
+            self._drop_stale()
+        return numbers
+
     def expired(self, now: int) -> list[str]:
         """Return the ids of the subscriptions that have expired by `now`; each is returned once."""
         found: list[str] = []
@@ -254,13 +278,14 @@ class SubscriptionRegistry:
             found += self.ids_of(self._current(entry))
         return found
 
-    def _make(self, number: int) -> str:
-        """Make the id of a subscription that has none as a string, and keep it at hand for the next notification."""
-        ids, row = self._made.find(number)
-        if len(self._recent) >= _RECENT:
-            self._recent.clear()
-        self._recent[number] = made = ids.at(row)
-        return made
+    def _find_all(self, ids: Sequence[str], hashes: NDArray[np.int64]) -> list[tuple[int, str, int]]:
+        """Return the position, id and number of each of these ids that is subscribed, in the order given."""
+        positions, numbers = self._by_hash.find(hashes)
+        asked = (
+            ids.at_all(positions) if isinstance(ids, LazyStrings) else [ids[i] for i in positions.tolist()]
+        )
+        found = zip(positions.tolist(), asked, self.ids_of(numbers), numbers.tolist(), strict=True)
+        return sorted((position, id_, number) for position, id_, other, number in found if id_ == other)
 
     def _find(self, id_: str) -> int | None:
         for number in self._by_hash.numbers_of(hash(id_)):

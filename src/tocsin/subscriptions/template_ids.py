@@ -26,11 +26,12 @@ class PatternIds(LazyStrings):
     ('alert-1-y', ['alert-0-x', 'alert-1-y', 'alert-2-z'], ['alert-2-z'])
     """
 
-    __slots__ = ("_columns", "_format", "_parts")
+    __slots__ = ("_column", "_columns", "_format", "_parts")
 
     def __init__(self, parts: Sequence[str | Column]) -> None:
         self._parts = parts
         self._columns = [part for part in parts if not isinstance(part, str)]
+        self._column = self._columns[0] if len(self._columns) == 1 else None
         literals = (
             part.replace("{", "{{").replace("}", "}}") if isinstance(part, str) else "{}" for part in parts
         )
@@ -41,13 +42,17 @@ class PatternIds(LazyStrings):
 
     def at(self, position: int) -> str:
         """Return the id at a position from 0 on."""
-        if len(self._columns) == 1:
-            return self._format(self._columns[0].item(position))
+        if self._column is not None:
+            return self._format(self._column.item(position))
         return self._format(*[column.item(position) for column in self._columns])
 
     def listed(self, begin: int, end: int) -> list[str]:
         """Return the ids from `begin` to `end`."""
         return list(map(self._format, *(column[begin:end].tolist() for column in self._columns)))
+
+    def at_all(self, positions: Int64s) -> list[str]:
+        """Return the ids at these positions as a list."""
+        return list(map(self._format, *(column[positions].tolist() for column in self._columns)))
 
     def take(self, positions: Int64s, /) -> PatternIds:
         """Return the ids at these positions."""
