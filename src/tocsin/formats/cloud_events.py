@@ -15,11 +15,6 @@ SPEC_VERSION: Final = "specversion"
 _REQUIRED: Final = ("id", "source", "type")
 
 
-def is_cloud_event(record: object) -> bool:
-    """Return whether a record is a CloudEvent, by its `specversion`."""
-    return isinstance(record, Mapping) and SPEC_VERSION in record
-
-
 def read_cloud_event(
     record: Mapping[str, object],
     *,

@@ -9,7 +9,7 @@ from threading import Lock
 
 from msgspec import Struct
 
-from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
+from tocsin.formats.cloud_events import SPEC_VERSION, read_cloud_event
 from tocsin.formats.records import UnreadableRecord
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event, check_event, check_times, read_event
@@ -120,25 +120,26 @@ class EventReader:
         self, record: Mapping[str, object], name: str | None, stream: str | None, fields: EventFields
     ) -> Event:
         """Return the event that a record describes; `name` is its id if no field has one."""
-        if not isinstance(record, Mapping):
+        if type(record) is not dict and not isinstance(record, Mapping):
             raise EventError(f"an event is an object with attributes, not {json_type(record)}")
-        if is_cloud_event(record):
+        if SPEC_VERSION in record:
             now = self.now(str(record.get("type")))
             return read_cloud_event(record, now=now, dropped=self._drop, ticks=self.ticks)
         of = stream if fields.stream is None else str(required_field(record, fields.stream, "stream"))
-        times = {
-            what: required_field(record, path, what)
-            for what, path in (("time", fields.time), ("start", fields.start))
-            if path is not None
-        }
-        check_times(self.ticks, of, **times)
+        end = start = None
+        if fields.time is not None:
+            end = required_field(record, fields.time, "time")
+        if fields.start is not None:
+            start = required_field(record, fields.start, "start")
+        if self.ticks.unit_uses:
+            check_times(self.ticks, of, time=end, start=start)
         return read_event(
             record,
             stream=of,
             id=name if fields.id is None else str(required_field(record, fields.id, "id")),
-            time=times["time"] if "time" in times else self.now(of),
-            start=times.get("start"),
-            valid_until=find(record, fields.valid_until),
+            time=self.now(of) if end is None else end,
+            start=start,
+            valid_until=None if fields.valid_until is None else find(record, fields.valid_until),
             dropped=self._drop,
             ticks=self.ticks,
         )

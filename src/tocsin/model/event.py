@@ -26,7 +26,7 @@ _WIDE = 2**63  # integers within 64 bits need no further check
 _MICROSECONDS: Final = StreamTicks()  # the default tick of every stream
 
 
-class Event(Struct, frozen=True):
+class Event(Struct, frozen=True, gc=False):
     """An event: flat attributes by dotted path, and the ticks at which it started and ended.
 
     An event with `valid_until` is kept until then and matched against later subscriptions. `attributes` must not

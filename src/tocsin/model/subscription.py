@@ -42,7 +42,7 @@ class Subscription(Struct, frozen=True):
         return reasons
 
 
-class WitnessStep(Struct, frozen=True):
+class WitnessStep(Struct, frozen=True, gc=False):
     """One step of a completed sequence: its alias, and the ids of its first and last event.
 
     `chain` holds the ids of all its events, if the subscription has `witness="full"`.
@@ -54,7 +54,9 @@ class WitnessStep(Struct, frozen=True):
     chain: tuple[str, ...] | None = None
 
 
-class Notification(Struct, frozen=True):
+# No notification and no event is part of a cycle: the garbage collector, which took longer to look through them than it took to make
+# them, is not told of them.
+class Notification(Struct, frozen=True, gc=False):
     """A message to one subscriber about one event, one completed sequence, or one change of an answer.
 
     `values` holds the selected values, or the computed values of a sequence that selects nothing. `witness` holds the
