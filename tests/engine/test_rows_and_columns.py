@@ -62,6 +62,9 @@ def tables(draw: st.DrawFn, begin: int) -> pa.Table:
         # Of two faults of a row, the one that is reported depends on how the row is read.
         columns["x"] = pc.if_else(pc.is_nan(columns["x"]), None, columns["x"])
     columns["t"] = pa.array(times, pa.int64())
+    for name in ("c", "k"):
+        if draw(st.integers(0, 3)) == 0:
+            columns[name] = columns[name].dictionary_encode()
     if draw(st.integers(0, 5)) == 0:
         columns["d"] = pa.array([0] * count, pa.date32())  # a column that views do not take as it is
     table = pa.table(columns)
