@@ -321,6 +321,19 @@ def test_plain_files_are_read_in_blocks(folder: Path) -> None:
     assert [len(item) for item in open_events(path).blocks()] == [1000]  # type: ignore[arg-type]
 
 
+def test_a_file_of_records_that_are_not_plain_is_tried_now_and_then(folder: Path) -> None:
+    """Names that vary without end have no columns; where they end, the blocks begin."""
+    path = folder / "varied.jsonl"
+    varied = [json.dumps({f"name {i} {j}": 1 for j in range(20)}) for i in range(300)]
+    path.write_text("\n".join([*varied, *(json.dumps({"name 0 0": i}) for i in range(20_000))]))
+    with small_blocks(5_000):
+        items = list(open_events(path).blocks())
+        assert as_blocks(path, Format.JSONL) == as_rows(path, Format.JSONL)
+    assert sum(isinstance(item, Event) for item in items) >= 250
+    assert isinstance(items[-1], EventBlock)
+    assert sum(len(item) for item in items if isinstance(item, EventBlock)) > 10_000
+
+
 def test_records_with_a_stream_or_a_validity_of_their_own_come_alone(folder: Path) -> None:
     path = folder / "own.jsonl"
     path.write_text('{"a": 1, "s": "x", "t": 5}\n' * 20)

@@ -21,6 +21,7 @@ from tocsin.formats.records import NOT_JSON, decode_json, json_lines
 _MOST_FIELDS: Final = 512  # of a shape; a record with more is read by itself
 _MOST_LEVELS: Final = 16
 _FEWEST_ROWS: Final = 16  # that are worth a block
+_MOST_SKIPPED: Final = 63  # blocks that are read by the row before columns are tried again
 _OPENING, _CLOSING, _RETURN = b"{}\r"
 
 # Larger integers fail: they have no column.
@@ -41,8 +42,20 @@ _Fields: TypeAlias = "dict[str, _Leaf | _Fields]"
 def json_blocks(stream: IO[bytes]) -> Iterator[BlockItem]:
     """Yield the records of JSON lines in blocks; the records are those of `json_lines`."""
     shape = _Shape()
+    skipped = to_skip = 0  # blocks that were read by the row since the last try, and how many are to be
     for first, text in LineBlocks(stream):
-        yield from _read(first, text.removeprefix(BOM) if first == 1 else text, shape)
+        if skipped < to_skip:
+            skipped += 1
+            yield from json_lines(BytesIO(text), first)
+            continue
+        alone = total = 0
+        for item in _read(first, text.removeprefix(BOM) if first == 1 else text, shape):
+            is_block = isinstance(item, ColumnBlock)
+            alone += not is_block
+            total += len(item) if is_block else 1
+            yield item
+        # Where most lines are not plain, as with names that vary without end, trying costs more than it gives.
+        skipped, to_skip = 0, min(2 * to_skip + 1, _MOST_SKIPPED) if 2 * alone > total else 0
 
 
 def _read(first: int, text: bytes, shape: _Shape) -> Iterator[BlockItem]:
