@@ -26,6 +26,7 @@ from tocsin.engine.event_sources import (
     as_columns,
     block_rows,
     check_no_faults,
+    dict_rows,
     is_at_hand,
     publishable_parts,
     read_blocks,
@@ -551,6 +552,9 @@ class Engine:
         top_k = TopK.of(top, weights)
         events = as_arrow(events)
         table = as_columns(events, stream) if top_k is None else None
+        if top_k is None and isinstance(events, (list, tuple)) and not self._store.registry.has_validity:
+            rows_of = dict_rows(events, self._reader, stream or None, EventFields())
+            table = None if rows_of is None else rows_of.batch
         if table is not None:
             return self._match_table(table)
         rows = list(read_events(events, self._reader, stream))
@@ -735,7 +739,14 @@ class Engine:
         batch: list[Event] = []
         failure: Exception | None = None
         try:
-            for one in read_blocks(events, self._reader, stream, fields):
+            in_parts = self._by_column(events, stream, fields, batch_size or _TABLE_BATCH, top)
+            for one in in_parts:
+                if isinstance(one, TimedRows):
+                    if batch:
+                        full, batch = batch, []
+                        yield self._publish(full, report, top)
+                    yield self._publish_dicts(one)
+                    continue
                 records: Iterable[Event | Fault] = (one,) if not isinstance(one, EventBlock) else one
                 if isinstance(one, EventBlock) and top is None:
                     if batch:
@@ -775,6 +786,38 @@ class Engine:
         if published is not None:
             block.accept()
         return published
+
+    def _by_column(
+        self, events: EventSource, stream: str | None, fields: EventFields, size: int, top: TopK | None
+    ) -> Iterator[Event | Fault | EventBlock | TimedRows]:
+        """Yield events, faults and a file's blocks; of a list of dicts, `size` at a time by the column if they can be."""
+        if top is not None or not isinstance(events, (list, tuple)) or not self._takes_dicts(stream):
+            yield from read_blocks(events, self._reader, stream, fields)
+            return
+        for begin in range(0, len(events), size):
+            part = events[begin : begin + size]
+            found = dict_rows(part, self._reader, stream or None, fields)
+            if found is None:
+                yield from read_blocks(part, self._reader, stream, fields, begin)
+            else:
+                self._reader.count(read=len(part))
+                yield found
+
+    def _publish_dicts(self, rows: TimedRows) -> _Published:
+        """Publish dicts by the column."""
+        published, faults = self._try_to_publish(rows)
+        assert published is not None, faults  # noqa: S101 - only rows of a table have faults here
+        published[1].keep_events()  # the dicts are the caller's to change
+        return published
+
+    def _takes_dicts(self, stream: str | None) -> bool:
+        """Tell whether dicts of a stream can be published by the column."""
+        # A subscription may end between two of the events; sequences and tables take events one by one.
+        return not (
+            self._store.registry.has_validity
+            or self._store.sequences.reads(stream)
+            or stream in self._store.views.tables
+        )
 
     def _table_batches(
         self, table: ArrowEvents, fields: EventFields, report: Report, size: int

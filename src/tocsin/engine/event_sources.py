@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.arrow_rows import arrow_rows, is_arrow
 from tocsin.formats.column_blocks import ROW_SPECIFIC, ColumnBlock
+from tocsin.formats.dict_blocks import dict_block
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.event_reader import missing_field
 from tocsin.formats.records import UnreadableRecord
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.blocks import BlockEvents
 from tocsin.matching.encoding.columns import distinct_texts, is_text
-from tocsin.matching.timed_batch import TimedRows
+from tocsin.matching.timed_batch import RowNames, TimedRows
 from tocsin.model.errors import EventError, KindError
 from tocsin.model.event import Event, check_times
 from tocsin.model.ticks import StreamTicks
@@ -33,6 +34,7 @@ interchange protocol of data frames (`__dataframe__`).
 
 _TO_MICROSECONDS: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _LONGEST: Final = 2**63 - 1
+_FEWEST_ROWS: Final = 16  # dicts for which columns are worth their making
 
 
 def is_at_hand(events: EventSource) -> bool:
@@ -70,10 +72,17 @@ def _is_table(events: EventSource) -> bool:
 
 
 def read_events(
-    events: EventSource, reader: EventReader, stream: str | None, fields: EventFields | None = None
+    events: EventSource,
+    reader: EventReader,
+    stream: str | None,
+    fields: EventFields | None = None,
+    before: int = 0,
 ) -> Iterator[Event | Fault]:
-    """Yield each event, or the fault of a record that is none; `fields` name the attributes with its times."""
-    for one in read_blocks(events, reader, stream, fields):
+    """Yield each event, or the fault of a record that is none; `fields` name the attributes with its times.
+
+    Records are counted from the one after `before`.
+    """
+    for one in read_blocks(events, reader, stream, fields, before):
         if isinstance(one, EventBlock):
             yield from one
         else:
@@ -81,10 +90,17 @@ def read_events(
 
 
 def read_blocks(
-    events: EventSource, reader: EventReader, stream: str | None, fields: EventFields | None = None
+    events: EventSource,
+    reader: EventReader,
+    stream: str | None,
+    fields: EventFields | None = None,
+    before: int = 0,
 ) -> Iterator[Event | Fault | EventBlock]:
-    """Yield each event, or the fault of a record that is none; the blocks of a file are yielded as they are."""
-    for number, record in _records(events):
+    """Yield each event, or the fault of a record that is none; the blocks of a file are yielded as they are.
+
+    Records are counted from the one after `before`.
+    """
+    for number, record in _records(events, before):
         if isinstance(record, Event):
             yield reader.check(record, number)
         elif isinstance(record, (Fault, EventBlock)):
@@ -93,12 +109,12 @@ def read_blocks(
             yield reader.event(record, None, number, stream, fields)
 
 
-def _records(events: EventSource) -> Iterator[tuple[int, Any]]:
-    """Yield each record with its number, counted from 1; the rows of Arrow tables are records too."""
+def _records(events: EventSource, before: int = 0) -> Iterator[tuple[int, Any]]:
+    """Yield each record with its number, counted from the one after `before`; the rows of Arrow tables are records too."""
     if is_arrow(events):
         yield from arrow_rows([events] if not hasattr(events, "to_batches") else events.to_batches())
         return
-    number = 0
+    number = before
     for one in events:
         if _is_table(one):
             for _, record in _records(as_arrow(one)):
@@ -149,18 +165,35 @@ def block_rows(block: EventBlock, *, as_table: bool) -> TimedRows | None:
         return None
     if fields.id is not None and not _is_full(events, fields.id, _is_id):
         return None
+    return _with_times(events, reader, fields, block.event_id)
+
+
+def dict_rows(
+    rows: Sequence[object], reader: EventReader, stream: str | None, fields: EventFields
+) -> TimedRows | None:
+    """Return plain dicts by the column with their times, or None if they have to be read one by one."""
+    if len(rows) < _FEWEST_ROWS:
+        return None
+    block = dict_block(rows)
+    return None if block is None else _with_times(BlockEvents(block, stream), reader, fields)
+
+
+def _with_times(
+    events: ArrowEvents, reader: EventReader, fields: EventFields, names: RowNames | None = None
+) -> TimedRows | None:
+    """Return rows with the times that `fields` name, or None if one has none or a faulty one."""
     if fields.time is None:
         if fields.start is not None:
             return None
-        ends = np.full(len(events), reader.now(reader.stream), dtype=np.int64)
-        return TimedRows(events, ends, ends, names=block.event_id)
+        ends = np.full(len(events), reader.now(events.stream), dtype=np.int64)
+        return TimedRows(events, ends, ends, names=names)
     if not all(_is_full(events, path, _is_time) for path in (fields.time, fields.start) if path is not None):
         return None
     try:
         starts, ends, faults = table_times(events, fields.time, fields.start, reader.ticks)
     except EventError:
         return None
-    return None if faults else TimedRows(events, starts, ends, names=block.event_id)
+    return None if faults else TimedRows(events, starts, ends, names=names)
 
 
 def _is_full(events: ArrowEvents, path: str, is_kind: Callable[[Any], bool]) -> bool:

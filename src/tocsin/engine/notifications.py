@@ -261,6 +261,14 @@ class Notifications(Sequence[Notification]):
             for which, position in zip(*map(np.ndarray.tolist, self._order), strict=True):
                 yield parts[which].notification(position)
 
+    def keep_events(self) -> None:
+        """Read the events of filters now, since what they are read from may change."""
+        for part in self._parts:
+            if isinstance(part, FilterNotifications):
+                part.read_events()
+                for position in np.unique(part.positions).tolist():
+                    part.events.event(position)
+
     def json_lines(self) -> Iterator[bytes]:
         """Yield each notification as a line of JSON, as `tocsin match` writes it; an event is encoded once."""
         lines = [part.lines() for part in self._parts]
