@@ -7,7 +7,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from tocsin.matching.batches import IdArray
+from tocsin.matching.batches import EventBatch, IdArray
 from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
@@ -144,6 +144,11 @@ class Dynamic(ClusteredMatcher):
         with self._lock:
             super().remove(ids)
             self._after(len(ids))
+
+    def _use(self, events: list[dict[str, object]]) -> None:
+        super()._use(events)
+        self._owed = _OWED  # as after many events
+        self.match(EventBatch.of_dicts(events))
 
     def _maintain(self, events: int) -> None:
         if self.adaptive and events and self._owed + events / 8 >= _OWED:
