@@ -46,6 +46,7 @@ SCALES: Final = scales(
     sequences=(50, 500),  # that are subscribed
     few=((1, 10, 100), (1, 2, 5, 10, 20, 50, 100, 150, 200, 500, 1_000)),  # where lines may cross
     in_files=((1, 100), (1, 12, 100, 1_000)),
+    formats=((".jsonl", ".csv", ".parquet"), (".jsonl", ".csv", ".parquet")),
     calls=(300, 3_000),  # events, one per call
     events=(2_000, 50_000),
     flights=(5_000, 336_776),
@@ -53,7 +54,6 @@ SCALES: Final = scales(
     runs=(1, 3),  # of a process
 )
 
-_FORMATS: Final = (".jsonl", ".csv", ".parquet")
 _JUMP: Final = "from stock a next stock b on b.name = a.name where b.price > {} * a.price"
 _BEST: Final = "select min(per) from table stock where risk between {} and 60"
 
@@ -191,7 +191,7 @@ def _files(session: EngineSession) -> None:
     """Time `tocsin match` with the demo's filters, from each format to JSON lines, beside a plain loop and DuckDB."""
     subscriptions = session.folder / "demo.jsonl"
     _write_subscriptions(subscriptions, SUBSCRIPTIONS)
-    for suffix in _FORMATS:
+    for suffix in session.scale.formats:
         _compare_files(session, suffix, subscriptions, DEMO_LAMBDAS, DEMO_SQL)
 
 

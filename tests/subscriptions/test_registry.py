@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -141,6 +142,7 @@ class RegistryMachine(RuleBasedStateMachine):
 
 
 TestRegistry = RegistryMachine.TestCase
+TestRegistry.settings = settings(max_examples=settings().max_examples // 8)
 
 
 def test_of_many_ids_none_is_removed_if_one_is_not_subscribed() -> None:

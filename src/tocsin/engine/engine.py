@@ -226,7 +226,7 @@ class Engine:
 
         >>> engine = Engine()
         >>> done = engine.subscribe_all({"high": "price > 100", "odd": "price >", "ibm": "symbol = 'IBM'"})
-        >>> done.ids, {position: str(error) for position, error in done.errors.items()}
+        >>> done.ids, {position: str(error).splitlines()[0] for position, error in done.errors.items()}
         (('high', 'ibm'), {1: 'line 1, column 8: a value is missing, found the end of the text'})
         """
         bulk = BulkSubscriptions(self._store, self._pipeline, replace=replace)

@@ -22,13 +22,15 @@ TINY = replace(
     sequences=2,
     few=(1, 3),
     in_files=(3,),
+    formats=(".csv",),
     calls=20,
     events=100,
     flights=400,
     rounds=1,
     runs=1,
 )
-QUICK = [name for name in BENCHMARK.experiments if name != "start"]  # which compiles everything anew
+# The start compiles everything anew; files by number are processes like those for files.
+QUICK = [name for name in BENCHMARK.experiments if name not in ("start", "files by number")]
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,12 @@ def test_targets_name_measurements_that_are_taken(report: Report) -> None:
 
 def test_plots_are_drawn(report: Report, tmp_path: Path) -> None:
     assert len(draw(BENCHMARK.plots, report.measurements, tmp_path)) == len(BENCHMARK.plots)
+
+
+@pytest.mark.long
+def test_all_formats_and_numbers_are_matched_alike() -> None:
+    formats = SCALES["paper"].formats
+    BENCHMARK.run(replace(TINY, formats=formats), experiments=["files", "files by number"])
 
 
 def test_contenders_that_disagree_are_refused() -> None:
