@@ -51,9 +51,7 @@ def test_files_are_matched_by_all_contenders(report: Report) -> None:
     rates = {
         (one.details["matcher"], one.details["at"]) for one in of_experiment(report.measurements, "files")
     }
-    assert rates == {
-        (who, form) for who in (MATCH, LAMBDAS, DUCKDB) for form in (".jsonl", ".csv", ".parquet")
-    }
+    assert rates == {(who, form) for who in (MATCH, LAMBDAS, DUCKDB) for form in TINY.formats}
 
 
 def test_targets_name_measurements_that_are_taken(report: Report) -> None:
