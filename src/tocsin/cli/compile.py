@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from tocsin.cli.terminal import counted, note
-from tocsin.model.errors import MatcherError
+from tocsin.model.errors import MatcherError, TocsinError
 
 _MEGABYTE = 1_000_000
 
@@ -92,22 +92,22 @@ def _write_archive(output: Path, names: tuple[str, ...], target: str | None) -> 
     with TemporaryDirectory() as folder:
         environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
         environment |= {"TOCSIN_CACHE_DIR": folder, **target_environment(chosen)}
-        subprocess.run(  # noqa: S603 - this very program
-            [sys.executable, "-m", "tocsin.cli.compile", folder, str(output.absolute()), *names],
+        command = "import sys; from tocsin.cli.compile import compile_archive; compile_archive(*sys.argv[1:])"
+        done = subprocess.run(  # noqa: S603 - this very program
+            [sys.executable, "-c", command, folder, str(output.absolute()), *names],
             env=environment,
-            check=True,
+            check=False,
         )
+    if done.returncode:
+        raise TocsinError(f"nothing could be compiled for {chosen}; `--target native` is for this machine")
     typer.echo(f"{output} is for {chosen} and has {output.stat().st_size / _MEGABYTE:.1f} MB")
 
 
-def _compile_archive(folder: str, output: str, *names: str) -> None:
+def compile_archive(folder: str, output: str, *names: str) -> None:
     """Compile into a folder, and write it as an archive."""
-    from tocsin.structures.jit import compile_target, sources_digest  # noqa: PLC0415 - it brings the compiler
+    from tocsin.engine.compilation import compile_kernels  # noqa: PLC0415 - it brings the compiler
+    from tocsin.structures.jit import compile_target, sources_digest  # noqa: PLC0415
     from tocsin.structures.kernel_archives import write_archive  # noqa: PLC0415
 
-    _compile(names, report=False)
+    compile_kernels(names)
     write_archive(Path(output), Path(folder), compile_target(), sources_digest())
-
-
-if __name__ == "__main__":
-    _compile_archive(*sys.argv[1:])
