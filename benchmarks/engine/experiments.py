@@ -19,6 +19,7 @@ from benchmarks.engine.session import (
     flights_engine,
     run_async,
 )
+from benchmarks.engine.stages import Stages
 from benchmarks.engine.workload import (
     DEMO_LAMBDAS,
     DEMO_SQL,
@@ -38,6 +39,8 @@ from benchmarks.runner.tables import show_by_place
 from benchmarks.workloads.tabular import ID, event_table, templates
 from tocsin import Engine
 from tocsin.cli.flights import SEQUENCES, SUBSCRIPTIONS, VIEWS
+from tocsin.formats import EventFields, EventReader
+from tocsin.formats.files import open_events
 
 SCALES: Final = scales(
     alerts=(10_000, 100_000),
@@ -205,6 +208,24 @@ def _files_by_number(session: EngineSession, number: int) -> None:
     _compare_files(session, ".jsonl", subscriptions, codes)
 
 
+def _breakdown(session: EngineSession) -> None:
+    """Divide the time from a file to lines of JSON among reading, encoding, matching and notifying."""
+    number = session.scale.alerts
+    engine = session.engine(draw_alerts(number))
+    for suffix in session.scale.formats:
+        file, best = session.event_file(suffix), None
+        for _ in range(session.scale.runs):
+            session.tell(suffix)
+            with (session.folder / "notifications.jsonl").open("wb") as out, Stages() as stages:
+                source = open_events(file, EventReader(EventFields(time="time"), stream=STREAM))
+                for notifications in engine.publish_batches(stages.reading(source.blocks())):
+                    stages.write(notifications, out)
+            seconds = stages.seconds()
+            best = seconds if best is None or sum(seconds.values()) < sum(best.values()) else best
+        for stage, value in (best or {}).items():
+            session.record("time", stage, suffix, value / session.events.num_rows * 1e6, "µs")
+
+
 def _write_subscriptions(file: Path, texts: Mapping[str, str]) -> None:
     file.write_text("".join(json.dumps({"id": id_, "text": text}) + "\n" for id_, text in texts.items()))
 
@@ -341,6 +362,7 @@ BENCHMARK: Final = Benchmark(
         "files by number": Experiment(
             "alerts, from JSON lines to JSON lines", "subscriptions", sweep("in_files", _files_by_number)
         ),
+        "breakdown": Experiment("where the time goes, from a file to JSON lines", "format", _breakdown),
         "subscribing": Experiment("subscribing", "subscriptions", _subscribing),
         "memory": Experiment("the memory of a subscription", "subscriptions", _memory),
         "start": Experiment("before the first event", "", _start),
@@ -352,5 +374,6 @@ BENCHMARK: Final = Benchmark(
             Bars("files", "events/s", "12 filters, from a file to JSON lines"),
             Bars("files by number", "events/s", "alerts, from JSON lines to JSON lines, by their number"),
         ),
+        "breakdown": grouped_bars(Bars("breakdown", "time", "µs an event, from a file to JSON lines")),
     },
 )
