@@ -42,9 +42,8 @@ def test_every_experiment_has_measurements(report: Report) -> None:
     for name in QUICK:
         found = of_experiment(report.measurements, name)
         assert found, name
-        assert all(
-            one.value > 0 for one in found if "over" not in str(one.details) and "beyond" not in one.name
-        )
+        if name not in ("breakdown", "memory"):  # of tiny files and few subscriptions nothing may be left
+            assert all(one.value > 0 for one in found if "over" not in str(one.details)), name
 
 
 def test_files_are_matched_by_all_contenders(report: Report) -> None:
