@@ -34,7 +34,6 @@ MAX_FEW: Final = 100  # conjunctions up to which no index is quicker
 MAX_TRIED: Final = (
     20_000_000  # conjunctions that it may try, over all events, before an index is worth its loading
 )
-SCANNED_AT_ONCE: Final = 64  # rows of a batch with columns that are tried as quickly as one event
 _TOO_MANY: Final = 5_000  # conjunctions for which no event waits on brute force while the index is compiled
 
 
@@ -97,7 +96,7 @@ class StartingMatcher:
 
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
-        self._count(len(events) // SCANNED_AT_ONCE if events.has_columns else len(events))
+        self._count(len(events))
         return self.index.match(events) if self.index is not None else self._direct.match(events)
 
     def match_one(self, attributes: Mapping[str, Value]) -> IdArray:
