@@ -19,7 +19,7 @@ from tocsin.model.values import HUGE, Value, kind_of
 
 Attributes = Mapping[str, Value]
 
-_COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
+COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
     Operator.EQ: python.eq,
     Operator.NE: python.ne,
     Operator.LT: python.lt,
@@ -40,7 +40,7 @@ _TEXT: Final[dict[Operator, Callable[[str, str], bool]]] = {
     Operator.LIKE: lambda text, pattern: compile_like(pattern).search(text) is not None,
     Operator.REGEX: lambda text, pattern: compile_regex(pattern).search(text) is not None,
 }
-_NEGATIVE: Final = frozenset(negative for _, negative in PAIRS) - _COMPARE.keys()
+_NEGATIVE: Final = frozenset(negative for _, negative in PAIRS) - COMPARE.keys()
 
 
 def truth(predicate: Predicate, attributes: Attributes) -> bool | None:
@@ -53,14 +53,14 @@ def truth(predicate: Predicate, attributes: Attributes) -> bool | None:
     operator = predicate.operator
     subject = predicate.subject
     if (
-        operator in _COMPARE
+        operator in COMPARE
         and type(subject) is Attribute
         and type(constant := predicate.operands[0]) is Literal
     ):
         # The most frequent predicate by far, an attribute and a constant of its kind, takes a short way.
         value = attributes.get(subject.path)
         if value is None or kind_of(value) is constant.kind:
-            return None if value is None else _COMPARE[operator](value, constant.value)
+            return None if value is None else COMPARE[operator](value, constant.value)
     if operator in _NEGATIVE:
         opposite = truth(Predicate(predicate.subject, NEGATED[operator], predicate.operands), attributes)
         return None if opposite is None else not opposite
@@ -76,7 +76,7 @@ def truth(predicate: Predicate, attributes: Attributes) -> bool | None:
         above = compare(Operator.GE, predicate.subject, value, predicate.operands[0], others[0])
         below = compare(Operator.LE, predicate.subject, value, predicate.operands[1], others[1])
         return None if above is None or below is None else above and below
-    if operator in _COMPARE:
+    if operator in COMPARE:
         return compare(operator, predicate.subject, value, predicate.operands[0], others[0])
     return text_truth(operator, value, others[0])
 
@@ -125,7 +125,7 @@ def compare(operator: Operator, left: Term, value: Value, right: Term, other: Va
             return None
         if first is None or second is None:
             return None
-    return _COMPARE[operator](first, second)
+    return COMPARE[operator](first, second)
 
 
 def text_truth(operator: Operator, value: Value, other: Value | None) -> bool | None:

@@ -6,7 +6,6 @@ strings, a large integer beside a float) is left to it.
 
 from __future__ import annotations
 
-import operator as python
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tocsin.language.semantics import arithmetic, truth
+from tocsin.language.semantics import COMPARE, arithmetic, truth
 from tocsin.matching.encoding.codes import EXACT
 from tocsin.matching.encoding.columns import distinct_texts, in_microseconds, is_text, plain_values
 from tocsin.matching.word_truths import WordTruths
@@ -25,15 +24,7 @@ from tocsin.model.values import Kind
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-_COMPARE: Final[dict[Operator, Callable[[Any, Any], Mask]]] = {
-    Operator.EQ: python.eq,
-    Operator.NE: python.ne,
-    Operator.LT: python.lt,
-    Operator.LE: python.le,
-    Operator.GT: python.gt,
-    Operator.GE: python.ge,
-}
-_NEGATIVE: Final = (NEGATIONS | {Operator.PRESENT}) - _COMPARE.keys()
+_NEGATIVE: Final = (NEGATIONS | {Operator.PRESENT}) - COMPARE.keys()
 _ARITHMETIC: Final[dict[ArithmeticOperator, Callable[[Any, Any], NDArray[Any]]]] = {
     ArithmeticOperator.ADD: np.add,
     ArithmeticOperator.SUBTRACT: np.subtract,
@@ -87,7 +78,7 @@ class ColumnTruth:
             if all(isinstance(operand, Literal) for operand in predicate.operands):
                 parts = [self._beside_constants(predicate, one) for one in self._values(subject.path)]
                 return _either(parts, len(self._batch))
-        if operator in _COMPARE:
+        if operator in COMPARE:
             return self._compare(operator, subject, predicate.operands[0])
         if operator is Operator.BETWEEN:
             above = self._compare(Operator.GE, subject, predicate.operands[0])
@@ -246,7 +237,7 @@ def _beside_constants(predicate: Predicate, column: _Values) -> _Truth:
     if operator is Operator.BETWEEN and len(others) == 2:
         above = _compared(Operator.GE, column, others[0])
         return _Truth(above.true & _compared(Operator.LE, column, others[1]).true, column.valid)
-    if operator in _COMPARE and others:
+    if operator in COMPARE and others:
         return _compared(operator, column, others[0])
     return _nothing(len(values))  # another kind, or a test of strings
 
@@ -294,7 +285,7 @@ def _compared(operator: Operator, left: _Values, right: _Values) -> _Truth:
             if not one.is_float and one.bound > (EXACT if other.is_float else _WIDEST):
                 raise _NeedsRows
     valid = _both(left.valid, right.valid)
-    true = _COMPARE[operator](left.values, right.values)
+    true: Any = COMPARE[operator](left.values, right.values)  # arrays are compared item by item
     if not isinstance(true, np.ndarray):  # two constants
         raise _NeedsRows
     return _Truth(true if valid is None else true & valid, valid)
