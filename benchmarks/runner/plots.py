@@ -46,6 +46,11 @@ COLOURS: Final = {  # one colour for one contender in all plots
     "unicast": "#b2182b",
     "non-ignorable": "#0072b2",
     "as they come": "#7f7f7f",
+    "read": "#0072b2",
+    "encode": "#56b4e9",
+    "match": "#009e73",
+    "notify": "#e69f00",
+    "the rest": "#b3b3b3",
 }
 OWN: Final = "#0072b2"
 OTHER: Final = "#7f7f7f"
