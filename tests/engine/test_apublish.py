@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tocsin import Engine
-from tocsin.engine import engine as module
+from tocsin.engine import pace as module
 
 
 def published_in(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:

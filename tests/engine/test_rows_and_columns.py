@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Engine
-from tocsin.engine import EventClock
-from tocsin.engine import engine as engine_module
+from tocsin.engine import EventClock, publishing
 from tocsin.formats import Fault
 from tocsin.model import Event, Notification
 from tocsin.model.errors import SubscriptionError
@@ -178,7 +177,7 @@ def test_rows_before_a_failing_report_are_published() -> None:
 
 
 def test_parts_of_a_table_see_the_rows_of_the_parts_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "_TABLE_BATCH", 2)
+    monkeypatch.setattr(publishing, "_TABLE_BATCH", 2)
     engine = Engine()
     engine.table("s", key="k")
     engine.subscribe("select sum(a) from table s where c = 'x'", id="sum")

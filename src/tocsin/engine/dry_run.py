@@ -8,11 +8,13 @@ from tocsin.engine.filter_runtime import FilterRuntime
 from tocsin.engine.notifications import ViewNotifications
 from tocsin.engine.reorder_buffer import ReorderBuffer
 from tocsin.engine.results import DryRun
+from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.formats import Fault
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Filter, Notification, View
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.event import is_deletion
+from tocsin.model.queries import Query
 from tocsin.sequences.matches import sequence_notification
 from tocsin.sequences.runtime import SequenceRuntime
 from tocsin.views.runtime import ViewRuntime
@@ -20,14 +22,27 @@ from tocsin.views.runtime import ViewRuntime
 _ID = "test"
 
 
-def dry_run_filter(
+def dry_run(
+    query: Query, rows: Sequence[Event | Fault], store: SubscriptionStore, out_of_orderness: int
+) -> DryRun:
+    """Return the matches that a query would have had in these events alone, and the faults among them."""
+    faults = tuple(row for row in rows if isinstance(row, Fault))
+    events = [row for row in rows if isinstance(row, Event)]
+    if isinstance(query, Filter):
+        return _dry_run_filter(query, events, faults, store.filters)
+    if isinstance(query, View):
+        return _dry_run_view(query, events, faults, store.views)
+    return _dry_run_sequence(query, events, faults, store.sequences, out_of_orderness)
+
+
+def _dry_run_filter(
     query: Filter, events: Sequence[Event], faults: tuple[Fault, ...], filters: FilterRuntime
 ) -> DryRun:
     """Return the events that a filter matches."""
     return DryRun(filters.dry_run(query, events), len(events), faults)
 
 
-def dry_run_sequence(
+def _dry_run_sequence(
     query: SequenceQuery,
     events: Sequence[Event],
     faults: tuple[Fault, ...],
@@ -52,7 +67,7 @@ def dry_run_sequence(
     return DryRun(tuple(completing.values()), len(events), faults, tuple(notifications), late)
 
 
-def dry_run_view(
+def _dry_run_view(
     query: View, events: Sequence[Event], faults: tuple[Fault, ...], views: ViewRuntime
 ) -> DryRun:
     """Return the changes of a view's answer, over tables that are empty at first."""

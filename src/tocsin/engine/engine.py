@@ -3,62 +3,55 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from math import inf
 from os import PathLike
 from pathlib import Path
 from threading import RLock
 from time import perf_counter
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, overload
 from uuid import uuid4
 
 import numpy as np
 from msgspec.structs import replace as changed
 
+from tocsin.engine.batch_matching import BatchMatcher
 from tocsin.engine.bulk_subscriptions import TOGETHER, BulkSubscriptions, exchange
 from tocsin.engine.clock import Clock, SystemClock
-from tocsin.engine.dry_run import dry_run_filter, dry_run_sequence, dry_run_view
+from tocsin.engine.dry_run import dry_run
 from tocsin.engine.event_sources import (
     EventSource,
     as_arrow,
-    as_columns,
-    block_rows,
     check_no_faults,
-    dict_rows,
     is_at_hand,
-    publishable_parts,
-    read_blocks,
     read_events,
     require_columns,
-    row_fault,
     table_times,
     timed_rows,
 )
 from tocsin.engine.filter_runtime import FilterRuntime
 from tocsin.engine.late_events import LateLog, report_late
 from tocsin.engine.notifications import Notifications
+from tocsin.engine.pace import Pace
 from tocsin.engine.pipeline import EventPipeline, Report
+from tocsin.engine.publishing import BatchPublisher
 from tocsin.engine.reorder_buffer import ReorderBuffer
 from tocsin.engine.results import DryRun, EngineStats, NamedAnswerChanges, NamedMatches, NamedSequenceMatches
 from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.engine.top_k import TopK
 from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.cloud_events import SPEC_VERSION, read_cloud_event
-from tocsin.formats.event_blocks import EventBlock
 from tocsin.language import Template
 from tocsin.language.check import QuerySource, read_query
 from tocsin.language.explanation import EventExplanation
 from tocsin.language.template.columns import Rows
-from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.ranking import EventWeights, Weight
 from tocsin.matching.statistics import Statistics
-from tocsin.matching.timed_batch import TimedBatch, TimedRows
-from tocsin.model import Event, Filter, Notification, Subscription, View, read_event
+from tocsin.model import Event, Notification, Subscription, View, read_event
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import ApplyError, EventError, SubscriptionError, TocsinError
-from tocsin.model.event import DELETIONS, check_event, check_times, is_deletion
+from tocsin.model.event import DELETIONS, check_event, check_times
 from tocsin.model.subscription import Answer
 from tocsin.model.ticks import StreamTicks, Tick
 from tocsin.sequences.explanation import SequenceExplanation
@@ -69,15 +62,9 @@ from tocsin.subscriptions.results import Difference, Subscribed, SubscribedAll, 
 from tocsin.subscriptions.sources import SubscriptionSet, compile_set, given_subscriptions
 from tocsin.views.runtime import ViewRuntime
 
-_BATCH: Final = 1000
-_TABLE_BATCH: Final = 16_384  # rows that are published by the column
-_QUICK: Final = 0.002  # seconds that `apublish` may keep the event loop
 _GIVEN: Final = ("stream", "time", "start", "id", "valid_until")
 _NOTHING: Final = (None,) * len(_GIVEN)
 _log = logging.getLogger("tocsin")
-
-_Published: TypeAlias = tuple[int, Notifications, list[Event]]
-"""How many events were published, their notifications, and the events that are late for sequences."""
 
 
 class Engine:
@@ -141,7 +128,9 @@ class Engine:
         )
         self._pipeline = EventPipeline(self._store, self._buffer, self._reader, self._clock)
         self._lock = RLock()
-        self._pace = -1, inf  # the generation when `apublish` was last called, and the seconds that it took
+        self._publisher = BatchPublisher(self._store, self._pipeline, self._reader, self._lock)
+        self._batch_matcher = BatchMatcher(self._store, self._pipeline, self._reader, self._clock, self._lock)
+        self._pace = Pace()
 
     # streams and tables
 
@@ -211,7 +200,7 @@ class Engine:
         options = read_options(valid_from, valid_until, owner, name, weight=weight, witness=witness)
         compiled, warnings = self._store.compile_with_warnings(name, query, options)
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             replaced = self._store.find_replaced([name], replace=replace)
             notifications = exchange(self._store, self._pipeline, replaced, {name: compiled})
             return Subscribed(name, notifications, (*warnings, *self._store.expiry_warning(options)))
@@ -234,7 +223,7 @@ class Engine:
         while part := list(islice(given, TOGETHER)):
             new = bulk.compile(part)
             with self._lock:
-                self._expire()
+                self._pipeline.expire()
                 bulk.add(new)
         return bulk.result()
 
@@ -260,7 +249,7 @@ class Engine:
         parsed = template if isinstance(template, Template) else Template(template)
         made = self._store.compile_template(parsed, rows, id, options)
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             replaced = self._store.find_replaced(made.ids, made.hashes, replace=replace)
             added = self._store.add_template(made, options, replaced)
             if isinstance(parsed.query, View):
@@ -270,7 +259,7 @@ class Engine:
     def unsubscribe(self, id: str) -> None:
         """Remove a subscription; an unknown id is an error."""
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             self._store.withdraw(id)
 
     def apply(
@@ -283,7 +272,7 @@ class Engine:
         sought, errors = compile_set(subscriptions, owner, self._store.compile)
         registry, queries = self._store.registry, self._store.queries
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             for name in registry.present(list(sought)):
                 if (holder := queries.owner(registry.number(name))) != owner:
                     errors.append(
@@ -302,19 +291,19 @@ class Engine:
     def subscriptions(self, *, owner: str | None = None) -> Iterator[Subscription]:
         """Return all subscriptions, or those of one owner, as they are now."""
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             return iter(self._store.subscriptions(owner))
 
     def owner(self, id: str) -> str | None:
         """Return the owner of a subscription."""
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             return self._store.queries.owner(self._store.registry.number(id))
 
     def answer(self, id: str) -> Answer:
         """Return the present answer of a view."""
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             number = self._store.registry.number(id)
             if self._store.queries.kind(number) is not View:
                 raise SubscriptionError("it is no view, and has no answer", id)
@@ -322,12 +311,12 @@ class Engine:
 
     def __len__(self) -> int:
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             return len(self._store.registry)
 
     def __contains__(self, id: str) -> bool:
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             return id in self._store.registry
 
     # events
@@ -358,7 +347,8 @@ class Engine:
         top_k = TopK.of(top, weights) if top is not None or weights else None
         if delete:
             read = changed(read, attributes={**read.attributes, DELETIONS[0]: True})
-        _, notifications, late = self._publish([read], top=top_k)
+        with self._lock:
+            _, notifications, late = self._pipeline.publish([read], top=top_k)
         if late:
             report_late(late, self._on_late)
         return notifications.to_list()
@@ -369,7 +359,9 @@ class Engine:
         While events take a fraction of a millisecond and no other call is running, the event is published at once: a
         thread would take longer to be asked. Otherwise it is published in one.
         """
-        if self._is_quick() and self._lock.acquire(blocking=False):
+        store, pace = self._store, self._pace
+        is_quick = pace.is_quick(store.generation) and not store.filters.is_about_to_index
+        if is_quick and self._lock.acquire(blocking=False):
             try:
                 return self._publish_timed(event, options)
             finally:
@@ -378,25 +370,14 @@ class Engine:
 
         return await to_thread(self._publish_timed, event, options)
 
-    def _is_quick(self) -> bool:
-        """Tell whether `apublish` may publish in the event loop, by how long the last events took."""
-        generation, longest = self._pace
-        is_same = (
-            generation == self._store.generation
-        )  # a new subscription may have something to load or to compile
-        return is_same and longest < _QUICK and not self._store.filters.is_about_to_index
-
     def _publish_timed(
         self, event: Mapping[str, object] | Event, options: dict[str, Any]
     ) -> list[Notification]:
-        """Publish an event for `apublish`, and keep how long it took; a slow one counts for the next few."""
         begin = perf_counter()
         try:
             return self.publish(event, **options)
         finally:
-            spent, (generation, longest) = perf_counter() - begin, self._pace
-            now = self._store.generation
-            self._pace = now, spent if generation != now else max(spent, 0.8 * longest)
+            self._pace.took(perf_counter() - begin, self._store.generation)
 
     def publish_many(
         self,
@@ -429,7 +410,7 @@ class Engine:
         fields, top_k = EventFields(time=time, start=start), TopK.of(top, weights)
         row = 0
         try:
-            batches = self._batches(
+            batches = self._publisher.batches(
                 events, stream, fields, report=on_error or _log_fault, batch_size=batch_size, top=top_k
             )
             for count, notifications, late in batches:
@@ -482,7 +463,7 @@ class Engine:
         """Publish events as `publish_stream` does, and yield the notifications of each batch, as columns."""
         fields, top_k = EventFields(time=time, start=start), TopK.of(top, weights)
         size = batch_size or (None if is_at_hand(events) else 1)
-        batches = self._batches(
+        batches = self._publisher.batches(
             events, stream, fields, report=on_error or _log_fault, batch_size=size, top=top_k
         )
         for _, notifications, late in batches:
@@ -497,7 +478,7 @@ class Engine:
         An event that comes later and ends before one of them is late.
         """
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             return self._pipeline.flush().to_list()
 
     def match_sequences(
@@ -510,7 +491,7 @@ class Engine:
         """
         rows = timed_rows(require_columns(table, stream), time, start, self._reader.ticks)
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             return self._pipeline.match_sequences(rows)
 
     def upsert(self, rows: Any, *, stream: str, time: str | None = None) -> NamedAnswerChanges:
@@ -527,7 +508,7 @@ class Engine:
             _, ends, faults = table_times(table, time, None, self._reader.ticks)
             check_no_faults(faults)
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             if stream not in self._store.views.tables:
                 raise EventError(
                     f'`{stream}` is no table; declare it first: `engine.table("{stream}", key="…")`'
@@ -549,28 +530,7 @@ class Engine:
         with their scores: by the subscriptions' weights and those of the events' attributes, which are `weights`, for
         all rows or a list of as many.
         """
-        top_k = TopK.of(top, weights)
-        events = as_arrow(events)
-        table = as_columns(events, stream) if top_k is None else None
-        if top_k is None and isinstance(events, (list, tuple)) and not self._store.registry.has_validity:
-            rows_of = dict_rows(events, self._reader, stream or None, EventFields())
-            table = None if rows_of is None else rows_of.batch
-        if table is not None:
-            return self._match_table(table)
-        rows = list(read_events(events, self._reader, stream))
-        faults = [row for row in rows if isinstance(row, Fault)]
-        read = {i: row for i, row in enumerate(rows) if isinstance(row, Event) and not is_deletion(row)}
-        with self._lock:
-            self._expire()
-            found = self._pipeline.match(read, len(rows), top_k, faults.append)
-            return NamedMatches.of(
-                len(rows),
-                found.rows,
-                found.numbers,
-                registry=self._store.registry,
-                faults=tuple(faults),
-                scores=found.scores,
-            )
+        return self._batch_matcher.match(events, stream, TopK.of(top, weights))
 
     @overload
     def explain(self, subscription: str) -> SequenceExplanation: ...
@@ -601,7 +561,7 @@ class Engine:
         """
         read = None if event is None else self._read(event, stream, time)
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             found = self._store.subscription(subscription)
             number = self._store.registry.number(subscription)
             if isinstance(found.query, SequenceQuery):
@@ -629,19 +589,12 @@ class Engine:
         parsed = read_query(query).query
         fields = EventFields(time=time, start=start)
         rows = list(read_events(as_arrow(events), self._reader, stream, fields))
-        faults = tuple(row for row in rows if isinstance(row, Fault))
-        read = [row for row in rows if isinstance(row, Event)]
-        store = self._store
-        if isinstance(parsed, Filter):
-            return dry_run_filter(parsed, read, faults, store.filters)
-        if isinstance(parsed, View):
-            return dry_run_view(parsed, read, faults, store.views)
-        return dry_run_sequence(parsed, read, faults, store.sequences, self._out_of_orderness)
+        return dry_run(parsed, rows, self._store, self._out_of_orderness)
 
     def stats(self) -> EngineStats:
         """Return sizes and counts."""
         with self._lock:
-            self._expire()
+            self._pipeline.expire()
             buffered = {"late": self._buffer.late, "waiting": self._buffer.waiting}
             return EngineStats(
                 subscriptions=len(self._store.registry),
@@ -691,197 +644,6 @@ class Engine:
         return read_event(
             event, stream=stream, id=id, time=time, start=start, valid_until=valid_until, ticks=ticks
         )
-
-    def _check_row(self, event: Event) -> Event | Fault:
-        """Return an event, or the fault that keeps it from being a row of its table."""
-        if event.stream not in self._store.views.tables:
-            return event
-        try:
-            with self._lock:
-                self._store.views.read(event)
-        except EventError as fault:
-            self._reader.refuse()
-            return Fault(event.id, 0, str(fault))
-        return event
-
-    def _match_table(self, table: ArrowEvents) -> NamedMatches:
-        """Return the matches of an Arrow table with the filters."""
-        end = self._clock.now()
-        self._reader.count(read=len(table) - len(table.faults), refused=len(table.faults))
-        faults = tuple(row_fault(position, table.faults[position]) for position in sorted(table.faults))
-        with self._lock:
-            self._expire()
-            registry, found = self._store.registry, self._store.filters.match(table)
-            if registry.has_validity:
-                found = found.take(registry.is_valid(found.numbers, end))
-            return NamedMatches.of(len(table), found.rows, found.numbers, registry=registry, faults=faults)
-
-    def _batches(
-        self,
-        events: EventSource,
-        stream: str | None,
-        fields: EventFields,
-        *,
-        report: Report,
-        batch_size: int | None,
-        top: TopK | None,
-    ) -> Iterator[_Published]:
-        """Publish events in batches; if the source or a report fails, the events before are published."""
-        events = as_arrow(events)
-        views, sequences = self._store.views, self._store.sequences
-        table = as_columns(events, stream) if top is None else None
-        # Rows without times would all be simultaneous to a sequence: they get theirs one by one.
-        if table is not None and (fields.time is not None or not sequences.reads(stream)):
-            size = batch_size or min(_TABLE_BATCH, views.most_at_once)
-            yield from self._table_batches(table, fields, report, size)
-            return
-        size = batch_size or min(_BATCH, views.most_at_once)
-        batch: list[Event] = []
-        failure: Exception | None = None
-        try:
-            in_parts = self._by_column(events, stream, fields, batch_size or _TABLE_BATCH, top)
-            for one in in_parts:
-                if isinstance(one, TimedRows):
-                    if batch:
-                        full, batch = batch, []
-                        yield self._publish(full, report, top)
-                    yield self._publish_dicts(one)
-                    continue
-                records: Iterable[Event | Fault] = (one,) if not isinstance(one, EventBlock) else one
-                if isinstance(one, EventBlock) and top is None:
-                    if batch:
-                        full, batch = batch, []
-                        yield self._publish(full, report, top)
-                    published = self._publish_block(one)
-                    if published is not None:
-                        yield published
-                        continue
-                for record in records:
-                    read = record if isinstance(record, Fault) else self._check_row(record)
-                    if isinstance(read, Fault):
-                        report(read)
-                        continue
-                    batch.append(read)
-                    if len(batch) >= size:
-                        full, batch = batch, []
-                        yield self._publish(full, report, top)
-        except Exception as fault:  # noqa: BLE001 - whatever ends the source, the events before it are published
-            failure = fault
-        yield self._publish(batch, report, top)
-        if failure is not None:
-            raise failure
-
-    def _publish_block(self, block: EventBlock) -> _Published | None:
-        """Publish a file's block by the column; return None if it has to be read by the row, where faults have their lines."""
-        stream, sequences = block.reader.stream, self._store.sequences
-        stored = self._store.views.tables.by_name.get(stream or "")
-        is_read = sequences.reads(stream)
-        # Without times, sequences would see all rows at once.
-        if is_read and block.reader.fields.time is None:
-            return None
-        rows = block_rows(block, as_table=is_read or stored is not None)
-        if rows is None or (stored is not None and stored.missing_keys(rows.batch)):
-            return None
-        published, _ = self._try_to_publish(rows)
-        if published is not None:
-            block.accept()
-        return published
-
-    def _by_column(
-        self, events: EventSource, stream: str | None, fields: EventFields, size: int, top: TopK | None
-    ) -> Iterator[Event | Fault | EventBlock | TimedRows]:
-        """Yield events, faults and a file's blocks; of a list of dicts, `size` at a time by the column if they can be."""
-        if top is not None or not isinstance(events, (list, tuple)) or not self._takes_dicts(stream):
-            yield from read_blocks(events, self._reader, stream, fields)
-            return
-        for begin in range(0, len(events), size):
-            part = events[begin : begin + size]
-            found = dict_rows(part, self._reader, stream or None, fields)
-            if found is None:
-                yield from read_blocks(part, self._reader, stream, fields, begin)
-            else:
-                self._reader.count(read=len(part))
-                yield found
-
-    def _publish_dicts(self, rows: TimedRows) -> _Published:
-        """Publish dicts by the column."""
-        published, faults = self._try_to_publish(rows)
-        assert published is not None, faults  # noqa: S101 - only rows of a table have faults here
-        published[1].keep_events()  # the dicts are the caller's to change
-        return published
-
-    def _takes_dicts(self, stream: str | None) -> bool:
-        """Tell whether dicts of a stream can be published by the column."""
-        # A subscription may end between two of the events; sequences and tables take events one by one.
-        return not (
-            self._store.registry.has_validity
-            or self._store.sequences.reads(stream)
-            or stream in self._store.views.tables
-        )
-
-    def _table_batches(
-        self, table: ArrowEvents, fields: EventFields, report: Report, size: int
-    ) -> Iterator[_Published]:
-        """Publish a table's rows, `size` events at a time."""
-        if fields.time is None:
-            times = np.zeros(len(table), dtype=np.int64)  # each part gets the time of its publication
-            timed = TimedRows(table, times, times)
-        else:
-            timed = timed_rows(table, fields.time, fields.start, self._reader.ticks)
-        if (stored := self._store.views.tables.by_name.get(table.stream or "")) is not None:
-            faults = stored.missing_keys(timed.batch)
-            timed = timed.with_faults(faults) if faults else timed
-        for begin, end in publishable_parts(timed.batch, self._reader, report, size):
-            part = timed.part(begin, end)
-            if fields.time is None:
-                part.starts = part.ends = np.full(end - begin, self._reader.now(table.stream), dtype=np.int64)
-            yield from self._publish_part(part, begin, report)
-
-    def _publish_part(self, part: TimedRows, begin: int, report: Report) -> Iterator[_Published]:
-        """Publish rows of a table from `begin` on; if a report fails, the rows before it are published."""
-        failure: Exception | None = None
-        published, faults = self._try_to_publish(part)
-        while published is None:
-            for row in sorted(faults):
-                self._reader.refuse()
-                try:
-                    report(row_fault(begin + row, faults[row]))
-                except Exception as fault:  # noqa: BLE001 - whatever it is, the rows before it are published
-                    failure, part = fault, part.slice(0, row)
-                    break
-            part = part.with_faults({row: reason for row, reason in faults.items() if row < len(part)})
-            published, faults = self._try_to_publish(part)
-        yield published
-        if failure is not None:
-            raise failure
-
-    def _try_to_publish(self, part: TimedRows) -> tuple[_Published | None, dict[int, str]]:
-        """Publish rows of a table, unless some cannot be in it: then return their faults."""
-        with self._lock:
-            self._expire()
-            updates, faults = self._pipeline.admit_rows(part)
-            if faults:
-                return None, faults
-            notifications = self._pipeline.process(part, updates=updates)
-            return (len(part), notifications, self._buffer.drain_late()), {}
-
-    def _publish(
-        self, events: list[Event], report: Report | None = None, top: TopK | None = None
-    ) -> _Published:
-        """Return how many events were published, their notifications, and the events that are late for sequences."""
-        with self._lock:
-            if self._store.registry.has_validity or self._pipeline.history.events:
-                self._expire()
-            admitted, _, deletions, updates = self._pipeline.admit(events, report)
-            notifications = self._pipeline.process(TimedBatch(admitted), top, deletions, updates)
-            return len(admitted), notifications, self._buffer.drain_late() if self._buffer.late_events else []
-
-    def _expire(self) -> None:
-        """Remove expired subscriptions and kept events; called under the lock."""
-        if self._pipeline.history.events:
-            self._pipeline.history.expire(self._clock.now())
-        if self._store.registry.has_validity:
-            self._store.expire()
 
 
 def _new_sequence_matcher(

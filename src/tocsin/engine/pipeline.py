@@ -47,6 +47,10 @@ _NO_NOTIFICATIONS: Final = SequenceNotifications(np.empty(0, dtype=np.int64), []
 _log = logging.getLogger("tocsin")
 
 
+Published: TypeAlias = tuple[int, Notifications, list[Event]]
+"""How many events were published, their notifications, and the events that are late for sequences."""
+
+
 class Admitted(NamedTuple):
     """Events that can be processed."""
 
@@ -56,7 +60,7 @@ class Admitted(NamedTuple):
     updates: Mapping[int, RowUpdate]  # by row of `events`: the rows of tables, read
 
 
-class _Published(Struct, frozen=True):
+class _FromSequence(Struct, frozen=True):
     """An event that a sequence published, and the row and position of the event that completed the sequence."""
 
     row: int
@@ -98,7 +102,7 @@ class EventPipeline:
         if self._store.filter_count:
             parts.append(self._match_filters(events, times, top, deletions))
         released = self._buffer.push(events, self._store.sequences.streams, deletions)
-        published: list[_Published] = []
+        published: list[_FromSequence] = []
         if released:
             sequences, published = self._match_sequences(released)
             parts.append(sequences)
@@ -114,6 +118,36 @@ class EventPipeline:
         sequences, published = self._match_sequences(self._buffer.flush())
         views = self._update_views(TimedBatch([]), self._clock.now(), _NO_UPDATES, published)
         return self._notify([sequences, views])
+
+    def publish(
+        self, events: Iterable[Event], report: Report | None = None, top: TopK | None = None
+    ) -> Published:
+        """Publish events; one that cannot be processed is reported, or raises `EventError` without a `report`."""
+        if self._store.registry.has_validity or self.history.events:
+            self.expire()
+        admitted, _, deletions, updates = self.admit(events, report)
+        notifications = self.process(TimedBatch(admitted), top, deletions, updates)
+        return (
+            len(admitted),
+            notifications,
+            self._buffer.drain_late() if self._buffer.late_events else [],
+        )
+
+    def publish_rows(self, rows: TimedRows) -> tuple[Published | None, dict[int, str]]:
+        """Publish the rows of a table, unless some cannot be in it: then return their faults."""
+        self.expire()
+        updates, faults = self.admit_rows(rows)
+        if faults:
+            return None, faults
+        notifications = self.process(rows, updates=updates)
+        return (len(rows), notifications, self._buffer.drain_late()), {}
+
+    def expire(self) -> None:
+        """Remove expired subscriptions and kept events."""
+        if self.history.events:
+            self.history.expire(self._clock.now())
+        if self._store.registry.has_validity:
+            self._store.expire()
 
     # admission
 
@@ -234,14 +268,14 @@ class EventPipeline:
         now = times if isinstance(times, int) else times[found.rows]
         return found.take(self._store.is_valid(found.numbers, events.ends[found.rows], now))
 
-    def _match_sequences(self, released: list[Released]) -> tuple[SequenceNotifications, list[_Published]]:
+    def _match_sequences(self, released: list[Released]) -> tuple[SequenceNotifications, list[_FromSequence]]:
         """Return the notifications of completed sequences and of filters on published events, and the published events.
 
         A sequence comes before the filters on the event that it publishes.
         """
         store, position = self._store, 0
         found: list[tuple[int, int, Notification]] = []
-        published: list[_Published] = []
+        published: list[_FromSequence] = []
         for one in released:
             rows = one.rows.tolist()
             for first, matches in store.sequences.process(one.events, one.tick):
@@ -254,7 +288,7 @@ class EventPipeline:
                     note = sequence_notification(id_, matches.match(i), starts[i], ends[i], store.generation)
                     found.append((rows[at[i]], position + at[i], note))
                 for row, event in matches.published:
-                    published.append(_Published(rows[row + first], position + row + first, event))
+                    published.append(_FromSequence(rows[row + first], position + row + first, event))
             position += len(rows)
         if published and store.filter_count:
             found += self._match_published(published)
@@ -265,7 +299,7 @@ class EventPipeline:
         rows_of = np.fromiter(map(itemgetter(0), found), dtype=np.int64, count=len(found))
         return SequenceNotifications(rows_of, list(map(itemgetter(2), found))), published
 
-    def _match_published(self, published: list[_Published]) -> list[tuple[int, int, Notification]]:
+    def _match_published(self, published: list[_FromSequence]) -> list[tuple[int, int, Notification]]:
         """Return the notifications of filters on the streams that sequences publish, with their rows and positions."""
         store = self._store
         events = TimedBatch([one.event for one in published])
@@ -301,7 +335,7 @@ class EventPipeline:
         events: TimedBatch,
         times: NDArray[np.int64] | int,
         updates: Mapping[int, RowUpdate],
-        published: list[_Published],
+        published: list[_FromSequence],
     ) -> NotificationPart:
         """Apply the rows of tables, published ones last, and return the notifications of changed answers."""
         rows, own = list(updates), len(updates)

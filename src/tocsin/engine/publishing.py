@@ -1,0 +1,218 @@
+"""Publishing many events: each kind of source in batches, by the column where it has columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from threading import RLock
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.engine.event_sources import (
+    EventSource,
+    as_arrow,
+    as_columns,
+    block_rows,
+    dict_rows,
+    publishable_parts,
+    read_blocks,
+    row_fault,
+    timed_rows,
+)
+from tocsin.engine.pipeline import EventPipeline, Published, Report
+from tocsin.engine.subscription_store import SubscriptionStore
+from tocsin.engine.top_k import TopK
+from tocsin.formats import EventFields, EventReader, Fault
+from tocsin.formats.event_blocks import EventBlock
+from tocsin.matching.encoding.arrow import ArrowEvents
+from tocsin.matching.timed_batch import TimedRows
+from tocsin.model import Event
+from tocsin.model.errors import EventError
+
+_BATCH: Final = 1000  # events that are published together
+_TABLE_BATCH: Final = 16_384  # rows that are published by the column
+
+
+class _Options(Struct, frozen=True):
+    """How a source is to be read and published."""
+
+    stream: str | None
+    fields: EventFields
+    report: Report  # of records that are no events
+    batch_size: int | None
+    top: TopK | None
+
+
+class BatchPublisher:
+    """Publishes many events, batch by batch, each under the engine's lock.
+
+    A table is published by the column, and so are a list of plain dicts, part by part, and the blocks of a file. Everything
+    else is read record by record. If a source or a report fails, the events before it are published.
+    """
+
+    def __init__(
+        self, store: SubscriptionStore, pipeline: EventPipeline, reader: EventReader, lock: RLock
+    ) -> None:
+        self._store = store
+        self._pipeline = pipeline
+        self._reader = reader
+        self._lock = lock
+
+    def batches(
+        self,
+        events: EventSource,
+        stream: str | None,
+        fields: EventFields,
+        *,
+        report: Report,
+        batch_size: int | None,
+        top: TopK | None,
+    ) -> Iterator[Published]:
+        """Publish events while the result is iterated, and yield what each batch caused."""
+        options = _Options(stream, fields, report, batch_size, top)
+        events = as_arrow(events)
+        if top is None:
+            table = as_columns(events, stream)
+            # Rows without times would all be simultaneous to a sequence: they get theirs one by one.
+            if table is not None and (fields.time is not None or not self._store.sequences.reads(stream)):
+                return self._table(table, options)
+            if isinstance(events, (list, tuple)) and self._takes_dicts(stream):
+                return self._dicts(events, options)
+        return self._records(events, options)
+
+    # a table
+
+    def _table(self, table: ArrowEvents, options: _Options) -> Iterator[Published]:
+        """Publish a table's rows by the column."""
+        fields, views = options.fields, self._store.views
+        if fields.time is None:
+            times = np.zeros(len(table), dtype=np.int64)  # each part gets the time of its publication
+            timed = TimedRows(table, times, times)
+        else:
+            timed = timed_rows(table, fields.time, fields.start, self._reader.ticks)
+        if (stored := views.tables.by_name.get(table.stream or "")) is not None:
+            faults = stored.missing_keys(timed.batch)
+            timed = timed.with_faults(faults) if faults else timed
+        size = options.batch_size or min(_TABLE_BATCH, views.most_at_once)
+        for begin, end in publishable_parts(timed.batch, self._reader, options.report, size):
+            part = timed.part(begin, end)
+            if fields.time is None:
+                part.starts = part.ends = np.full(end - begin, self._reader.now(table.stream), dtype=np.int64)
+            yield from self._table_part(part, begin, options.report)
+
+    def _table_part(self, part: TimedRows, begin: int, report: Report) -> Iterator[Published]:
+        """Publish rows of a table from `begin` on; if a report fails, the rows before it are published."""
+        failure: Exception | None = None
+        published, faults = self._publish_rows(part)
+        while published is None:
+            for row in sorted(faults):
+                self._reader.refuse()
+                try:
+                    report(row_fault(begin + row, faults[row]))
+                except Exception as fault:  # noqa: BLE001 - whatever it is, the rows before it are published
+                    failure, part = fault, part.slice(0, row)
+                    break
+            part = part.with_faults({row: reason for row, reason in faults.items() if row < len(part)})
+            published, faults = self._publish_rows(part)
+        yield published
+        if failure is not None:
+            raise failure
+
+    # a list of dicts
+
+    def _takes_dicts(self, stream: str | None) -> bool:
+        """Tell whether dicts of a stream can be published by the column."""
+        # A subscription may end between two of the events; sequences and tables take events one by one.
+        return not (
+            self._store.registry.has_validity
+            or self._store.sequences.reads(stream)
+            or stream in self._store.views.tables
+        )
+
+    def _dicts(self, events: Sequence[object], options: _Options) -> Iterator[Published]:
+        """Publish a list part by part: by the column if a part is plain dicts, else record by record."""
+        size = options.batch_size or _TABLE_BATCH
+        for begin in range(0, len(events), size):
+            part = events[begin : begin + size]
+            rows = dict_rows(part, self._reader, options.stream or None, options.fields)
+            if rows is None:
+                yield from self._records(part, options, begin)
+                continue
+            self._reader.count(read=len(part))
+            published, faults = self._publish_rows(rows)
+            assert published is not None, faults  # noqa: S101 - only rows of a table have faults here
+            published[1].keep_events()  # the dicts are the caller's to change
+            yield published
+
+    # records, and blocks of a file
+
+    def _records(self, events: EventSource, options: _Options, before: int = 0) -> Iterator[Published]:
+        """Publish records, counted from the one after `before`, many at a time; blocks among them by the column."""
+        report, top = options.report, options.top
+        size = options.batch_size or min(_BATCH, self._store.views.most_at_once)
+        batch: list[Event] = []
+        failure: Exception | None = None
+        try:
+            for item in read_blocks(events, self._reader, options.stream, options.fields, before):
+                records: Iterable[Event | Fault] = item if isinstance(item, EventBlock) else (item,)
+                if isinstance(item, EventBlock) and top is None:
+                    if batch:
+                        full, batch = batch, []
+                        yield self._publish(full, report, top)
+                    if (published := self._publish_block(item)) is not None:
+                        yield published
+                        continue
+                for record in records:
+                    read = record if isinstance(record, Fault) else self._check_row(record)
+                    if isinstance(read, Fault):
+                        report(read)
+                        continue
+                    batch.append(read)
+                    if len(batch) >= size:
+                        full, batch = batch, []
+                        yield self._publish(full, report, top)
+        except Exception as fault:  # noqa: BLE001 - whatever ends the source, the events before it are published
+            failure = fault
+        if batch:
+            yield self._publish(batch, report, top)
+        if failure is not None:
+            raise failure
+
+    def _publish_block(self, block: EventBlock) -> Published | None:
+        """Publish a file's block by the column; return None if it has to be read by the row, where faults have their lines."""
+        stream, sequences = block.reader.stream, self._store.sequences
+        stored = self._store.views.tables.by_name.get(stream or "")
+        is_read = sequences.reads(stream)
+        # Without times, sequences would see all rows at once.
+        if is_read and block.reader.fields.time is None:
+            return None
+        rows = block_rows(block, as_table=is_read or stored is not None)
+        if rows is None or (stored is not None and stored.missing_keys(rows.batch)):
+            return None
+        published, _ = self._publish_rows(rows)
+        if published is not None:
+            block.accept()
+        return published
+
+    def _check_row(self, event: Event) -> Event | Fault:
+        """Return an event, or the fault that keeps it from being a row of its table."""
+        if event.stream not in self._store.views.tables:
+            return event
+        try:
+            with self._lock:
+                self._store.views.read(event)
+        except EventError as fault:
+            self._reader.refuse()
+            return Fault(event.id, 0, str(fault))
+        return event
+
+    # shared
+
+    def _publish(self, events: list[Event], report: Report, top: TopK | None) -> Published:
+        with self._lock:
+            return self._pipeline.publish(events, report, top)
+
+    def _publish_rows(self, rows: TimedRows) -> tuple[Published | None, dict[int, str]]:
+        with self._lock:
+            return self._pipeline.publish_rows(rows)
