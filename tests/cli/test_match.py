@@ -47,7 +47,7 @@ def test_a_broken_line_is_reported_with_its_place_and_the_rest_goes_on(tmp_path:
     faults = tmp_path / "faults.txt"
     done = tocsin("match", events, "-s", "a > 0", "--faults", faults)
     assert done.returncode == 1
-    assert [note["event_ids"] for note in lines(done.stdout)] == [[f"{events}:1"], [f"{events}:5"]]
+    assert [note["event_ids"] for note in lines(done.stdout)] == [[f"{events}:1"], [f"{events}:6"]]
     reported = [line.removeprefix(f"{events}:") for line in done.stderr.splitlines()]
     assert reported == [
         '2: not JSON: Input data was truncated: {"a":',
@@ -166,7 +166,7 @@ def test_a_truncated_file_keeps_the_events_read_so_far(tmp_path: Path) -> None:
     done = tocsin("match", file, "-s", "a = 1")
     assert done.returncode == 2
     assert len(done.stdout.splitlines()) > 1000
-    assert "cannot be read further than record" in done.stderr
+    assert "cannot be read further than line" in done.stderr
 
 
 def test_each_event_of_a_live_pipe_is_answered_before_the_next_comes() -> None:

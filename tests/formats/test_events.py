@@ -6,10 +6,12 @@ from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tocsin.formats import EventFields, EventReader, Fault, Format, format_of, open_events
 from tocsin.formats.arrow_rows import arrow_rows
+from tocsin.formats.event_blocks import EventBlock
 from tocsin.model import Event
 from tocsin.model.errors import EventError
 
@@ -106,6 +108,42 @@ def test_fields_say_id_time_stream_and_validity(tmp_path: Path) -> None:
         f"{tmp_path}/e.jsonl:2: the record has no `kind`, which should hold its stream",
         f"{tmp_path}/e.jsonl:3: the record has no `kind`, which should hold its stream",
     ]
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize(
+    ("name", "text", "places"),
+    [
+        ("e.jsonl", '{"a":1}\n\nbroken\n{"a":2}\n[{"a":3},4,{"a":5}]\n{"a":6}\n', ["1", "(3)", "4", "5", "(5)", "5.3", "6"]),
+        ("e.csv", 'a,b\n1,x\n\n2,"y\nz\n"\n3\n4,w\n', ["2", "4", "(7)", "8"]),
+        ("e.csv", "a,b\n1,x\n\n2,y\n3\n4,w\n", ["2", "4", "(5)", "6"]),
+        ("e.json", '[{"a":1},\n2,\n\n{"a":3}]', ["1", "(2)", "3"]),
+    ],
+)  # fmt: skip
+def test_ids_that_are_made_and_faults_name_the_same_lines(
+    tmp_path: Path, name: str, text: str, places: list[str], blocks: bool
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    source = open_events(path)
+    items = source.blocks() if blocks else iter(source)
+    events = [one for item in items for one in (item if isinstance(item, EventBlock) else [item])]
+    found = [f"({one.line})" if isinstance(one, Fault) else one.id for one in events]
+    assert [place.removeprefix(f"{path}:") for place in found] == places
+
+
+def test_rows_of_a_table_are_named_by_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "e.parquet"
+    pq.write_table(pa.table({"a": range(25_000)}), path)
+    ids = [one.id for one in open_events(path) if isinstance(one, Event)]
+    assert ids == [f"{path}:{number}" for number in range(1, 25_001)]
+    in_blocks = [
+        item.event_id(row, None)
+        for item in open_events(path).blocks()
+        if isinstance(item, EventBlock)
+        for row in range(len(item))
+    ]
+    assert in_blocks == ids
 
 
 def test_a_cloud_event_brings_its_own_id_time_and_stream() -> None:

@@ -26,7 +26,6 @@ class EventBlock:
         self.reader = reader
         self._source = source
         self._first_line = first_line
-        self._before = reader.read + reader.refused  # records of the file before this block
 
     def __len__(self) -> int:
         return len(self.columns) if isinstance(self.columns, ColumnBlock) else int(self.columns.num_rows)
@@ -52,7 +51,11 @@ class EventBlock:
     def event_id(self, row: int, record: Any) -> str:
         """Return the id of a row's event; `record` has its attributes."""
         path = self.reader.fields.id
-        return f"{self._source}:{self._before + row + 1}" if path is None else str(find(record, path))
+        if path is not None:
+            return str(find(record, path))
+        columns = self.columns
+        line = columns.lines[row] if isinstance(columns, ColumnBlock) else self._first_line + row
+        return f"{self._source}:{line}"
 
     def _records(self) -> Records:
         columns = self.columns

@@ -70,15 +70,18 @@ class EventReader:
         line: int,
         stream: str | None = None,
         fields: EventFields | None = None,
+        *,
+        part: int = 1,
     ) -> Event | Fault:
         """Return the record as an event, or its fault; `fields` replace the reader's own.
 
-        An event from a `source` without an id of its own is named after its position there.
+        An event from a `source` without an id of its own is named after its line there, and after its `part` of the
+        line if that is not the first: `events.jsonl:7`, `events.jsonl:7.2`.
         """
         try:
             if isinstance(record, UnreadableRecord):
                 raise EventError(record.reason)
-            name = None if source is None else f"{source}:{self.read + self.refused + 1}"
+            name = None if source is None else f"{source}:{line}" if part == 1 else f"{source}:{line}.{part}"
             event = self._event(record, name, stream or self.stream, fields or self.fields)
         except EventError as fault:
             self.refuse()

@@ -62,7 +62,8 @@ class EventFile:
         self.name = "stdin" if path is None else str(path)
         self.size: int | None = None
         self._raw: IO[bytes] | None = None
-        self._row = 0
+        self._row = 0  # the line of the last record
+        self._part = 1  # and its place among the records of that line
 
     @property
     def position(self) -> int:
@@ -74,8 +75,7 @@ class EventFile:
     def __iter__(self) -> Iterator[Event | Fault]:
         try:
             for line, record in self._records():
-                self._row = line
-                yield self.reader.event(record, self.name, line)
+                yield self._event(line, record)
         except UNREADABLE as fault:
             raise self._unreadable(fault) from None
 
@@ -98,16 +98,22 @@ class EventFile:
         try:
             for item in self._items():
                 if isinstance(item, EventBlock):
-                    self._row = item.last_line
+                    self._row, self._part = item.last_line, 1
                     yield item
                 else:
-                    self._row, record = item
-                    yield self.reader.event(record, self.name, self._row)
+                    yield self._event(*item)
         except UNREADABLE as fault:
             raise self._unreadable(fault) from None
 
+    def _event(self, line: int, record: Mapping[str, object] | UnreadableRecord) -> Event | Fault:
+        """Return a record as an event; an array on a line of JSON lines has several records."""
+        self._part = self._part + 1 if line == self._row else 1
+        self._row = line
+        return self.reader.event(record, self.name, line, part=self._part)
+
     def _unreadable(self, fault: BaseException) -> EventError:
-        return EventError(f"{self.name} cannot be read further than record {self._row}: {fault}")
+        unit = "record" if self.format in _TABLES or self.format is Format.JSON else "line"
+        return EventError(f"{self.name} cannot be read further than {unit} {self._row}: {fault}")
 
     def _items(self) -> Iterator[EventBlock | tuple[int, Mapping[str, object] | UnreadableRecord]]:
         """Yield the records of the file in blocks, or alone with their line numbers."""
