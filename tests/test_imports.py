@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import tocsin
+
 # What takes a while to load, and is needed only for some calls: the compiler, other libraries' tables, event loops, files.
 HEAVY = [
     "asyncio",
@@ -42,3 +44,11 @@ def test_what_takes_long_to_load_is_loaded_by_those_who_use_it(code: str, absent
         [sys.executable, "-c", f"{code}\n{loaded}"], capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_every_public_name_is_there_and_listed() -> None:
+    assert {*tocsin.__all__} <= {*dir(tocsin)}
+    for name in tocsin.__all__:
+        assert getattr(tocsin, name) is not None
+    assert tocsin.errors.TocsinError.__name__ == "TocsinError"
+    assert not hasattr(tocsin, "nothing")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import typer
 
 from tocsin import __version__
-from tocsin.cli import bench, spark
+from tocsin.cli import INTERRUPTED, bench, spark
 from tocsin.cli.apply import apply
 from tocsin.cli.check import check
 from tocsin.cli.compile import compile_
@@ -73,3 +73,5 @@ def main() -> None:
     except (TocsinError, OSError, EOFError, zlib.error, UnicodeError, pa.ArrowException) as error:
         complain(str(error) or type(error).__name__)
         sys.exit(2)
+    except KeyboardInterrupt:  # while no command ran yet, or none any more
+        sys.exit(INTERRUPTED)
