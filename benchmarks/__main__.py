@@ -14,7 +14,8 @@ from rich.console import Console
 from benchmarks.runner.benchmark import Benchmark
 from benchmarks.runner.plots import draw, require_matplotlib
 from benchmarks.runner.report import Report
-from tocsin.cli.terminal import complain, show_log
+from tocsin.cli.terminal import complain, show_log, warn
+from tocsin.formats.files import is_standard
 from tocsin.model.errors import TocsinError
 
 BENCHMARKS: Final = {
@@ -77,6 +78,8 @@ def _run(benchmark: Benchmark[Any], arguments: Sequence[str]) -> int:
     json, plots, recorded = chosen.pop("json"), chosen.pop("plots"), chosen.pop("recorded")
     if plots is not None:
         require_matplotlib()  # now, not after the run
+        if not benchmark.plots:
+            warn(f"nothing will be drawn: the benchmark `{benchmark.name}` has no plots, only figures")
     if recorded is not None:
         report = Report.read(recorded)
     else:
@@ -85,9 +88,11 @@ def _run(benchmark: Benchmark[Any], arguments: Sequence[str]) -> int:
             report = benchmark.run(scale, experiments=experiments, progress=status.update, **options)
     if json is not None:
         report.write(json)
-    benchmark.show(report, benchmark.experiments)
-    if plots is not None:
-        draw(benchmark.plots, report.measurements, plots)
+    if json is None or not is_standard(json):
+        benchmark.show(report, benchmark.experiments)
+    if plots is not None and benchmark.plots and not draw(benchmark.plots, report.measurements, plots):
+        shown = ", ".join(benchmark.plots)
+        warn(f"nothing was drawn: no plot of `{benchmark.name}` ({shown}) shows what was measured")
     if failures := report.parameters.get("failures", 0):
         complain(f"{failures} of {report.parameters['simulations']} simulations failed")
     return 1 if failures else 0
@@ -106,7 +111,9 @@ def parser_of(benchmark: Benchmark[Any]) -> ArgumentParser:
     parser.add_argument("--scale", choices=benchmark.scales, default="small", help=benchmark.sizes)
     several = "only this experiment; may be given several times"
     parser.add_argument("--experiment", action="append", metavar="NAME", help=several)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements to this file")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the measurements to this file, - for standard output"
+    )
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the figures into this folder")
     shown = "show and draw the measurements of this file, and run nothing"
     parser.add_argument("--recorded", type=Path, metavar="FILE", help=shown)

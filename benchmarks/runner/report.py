@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from tocsin import __version__
+from tocsin.cli.output import write_json
 
 
 class Measurement(Struct, frozen=True):
@@ -50,7 +51,7 @@ class Report(Struct, frozen=True):
 
     def write(self, path: Path) -> None:
         """Write the report as JSON."""
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
+        write_json(path, self)
 
 
 def of_experiment(

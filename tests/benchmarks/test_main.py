@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+import benchmarks
 from benchmarks.__main__ import BENCHMARKS, load, parser_of
 from tests.benchmarks.running import benchmark
 from tests.cli.running import run_module
@@ -67,3 +68,21 @@ def test_the_help_of_a_benchmark_names_its_options_and_experiments(name: str) ->
         assert f"--{option} " in text
     for experiment in load(name).experiments:
         assert f"\n  {experiment} " in text
+
+
+def test_plots_of_what_has_none_are_said_to_be_missing(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    done = benchmark("language", "--filters", "20", "--rows", "20", "--plots", tmp_path)
+    assert done.exit_code == 0
+    assert "nothing will be drawn: the benchmark `language` has no plots, only figures" in done.output
+    report = json.loads((Path(benchmarks.__file__).parent / "amkh" / "results.json").read_text())
+    recorded = tmp_path / "recorded.json"
+    recorded.write_text(json.dumps({**report, "measurements": []}))
+    done = benchmark("amkh", "--recorded", recorded, "--plots", tmp_path)
+    assert "nothing was drawn: no plot of `amkh` (" in done.output
+    assert list(tmp_path.glob("*.png")) == []
+
+
+def test_measurements_go_to_standard_output_alone() -> None:
+    done = run_module("benchmarks", "language", "--filters", "20", "--rows", "20", "--json", "-")
+    assert json.loads(done.stdout)["benchmark"] == "language"

@@ -18,6 +18,7 @@ from tocsin.cli.subscription_loading import check_entry, load_entries
 from tocsin.cli.terminal import complain, counted, note
 from tocsin.engine import Difference, Engine, EventClock
 from tocsin.formats import Format
+from tocsin.formats.files import is_standard
 from tocsin.formats.subscription_files import read_subscriptions
 from tocsin.language import to_text
 from tocsin.model import Query, Subscription, View
@@ -46,6 +47,10 @@ def apply(
     Nothing is changed if any subscription is at fault. Ends with 0 if the stored subscriptions equal the file, with
     1 if not.
     """
+    if is_standard(to):
+        raise TocsinError(
+            "the stored subscriptions are replaced at once: --to names a file, not standard output"
+        )
     if to.suffix not in (".jsonl", ".ndjson"):
         raise TocsinError(f"stored subscriptions are JSON lines; name the file {to.with_suffix('.jsonl')}")
     engine = Engine(matcher="oracle", clock=EventClock())  # nothing is matched, so no index is needed

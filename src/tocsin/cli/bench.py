@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tocsin.cli.options import matcher_options, to_be_written
+from tocsin.cli.output import results, write_json
 
 app = typer.Typer(help="Measure a matcher on your own files.", no_args_is_help=True)
 
@@ -36,7 +37,11 @@ def replay(
     ] = None,
     json: Annotated[
         Path | None,
-        typer.Option(help="Write the figures to this file.", dir_okay=False, callback=to_be_written),
+        typer.Option(
+            help="Write the figures to this file, - for standard output.",
+            dir_okay=False,
+            callback=to_be_written,
+        ),
     ] = None,
 ) -> None:
     """Measure a matcher on a pair of interchange files, on which other systems can be measured too."""
@@ -51,6 +56,6 @@ def replay(
     shown = {**figures, "options": " ".join(f"{name}={v}" for name, v in measured.options.items()) or "none"}
     for name, figure in shown.items():
         table.add_row(name, f"{figure:,.3f}" if isinstance(figure, float) else str(figure))
-    Console().print(table)
+    results(json).print(table)
     if json is not None:
-        json.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=2) + b"\n")
+        write_json(json, figures)

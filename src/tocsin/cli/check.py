@@ -68,6 +68,7 @@ def check(
     """
     if not files and not subscribe:
         raise TocsinError("nothing to check: name files of subscriptions, or give -s TEXT")
+    options.check_standard_input(against, *(files or ()))
     entries = _Entries(files or [], subscribe or [])
     bad = good = warned = 0
     with progress("subscriptions", quiet=quiet) as bar:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from tocsin.cli.output import no_standard_output
 from tocsin.cli.terminal import counted, note
 from tocsin.model.errors import MatcherError, TocsinError
 
@@ -29,7 +30,11 @@ def compile_(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Write an archive for other machines: see TOCSIN_KERNELS."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write an archive for other machines: see TOCSIN_KERNELS.",
+            callback=no_standard_output,
         ),
     ] = None,
     target: Annotated[

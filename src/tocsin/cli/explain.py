@@ -13,10 +13,11 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from tocsin.cli import options
+from tocsin.cli.output import opened, results
 from tocsin.cli.terminal import FaultLog, answer_text, counted, note, shortened, warn
 from tocsin.engine import Engine, EventClock, ViewExplanation
 from tocsin.formats import EventFile, EventReader, Fault
-from tocsin.formats.files import is_readable
+from tocsin.formats.files import is_readable, is_standard
 from tocsin.formats.records import UnreadableRecord, json_array
 from tocsin.language import check, to_text
 from tocsin.language.explanation import Reason
@@ -105,11 +106,13 @@ def _explain_sequence(
         completed = sum(1 for _ in engine.publish_stream(source, on_error=log, batch_size=256))
         completed += len(engine.flush())
     why = engine.explain(_ID)
-    console = Console(highlight=False)
+    console = results(graph)
     console.print(automaton_tree(why))
     if graph is not None:
-        graph.write_text(why.drawing(title=to_text(query)), encoding="utf-8")
-        note(f"drawn in {graph}")
+        with opened(graph) as file:
+            file.write(why.drawing(title=to_text(query)).encode())
+        if not is_standard(graph):
+            note(f"drawn in {graph}")
     if source is None:
         return
     console.print(f"completed {counted(completed, 'time')} in {counted(engine.stats().published, 'event')}")

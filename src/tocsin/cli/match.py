@@ -14,9 +14,11 @@ from rich.console import Console
 from rich.text import Text
 
 from tocsin.cli import options, terminal
+from tocsin.cli.output import no_standard_output, standard_output
 from tocsin.cli.subscription_loading import load_entries, load_template, load_texts
 from tocsin.engine import Engine
 from tocsin.engine.notifications import Notifications, first_answer
+from tocsin.formats.files import is_standard
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
 from tocsin.matching import registered_matchers
 from tocsin.matching.ranking import check_event_weights
@@ -82,7 +84,10 @@ def match(
         ),
     ] = None,
     save_tables: Annotated[
-        Path | None, typer.Option(help="Write the tables to this file at the end.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            help="Write the tables to this file at the end.", dir_okay=False, callback=no_standard_output
+        ),
     ] = None,
     faults: options.Faults = None,
     quiet: options.Quiet = False,
@@ -94,6 +99,7 @@ def match(
     Ends with 0; with 1 if a record or a subscription of a file was left out; with 2 if nothing could be done.
     """
     weights = _weights(weight or [], top)
+    options.check_standard_input(events, *(subscriptions or ()), parameters)
     with ExitStack() as stack:
         log = stack.enter_context(terminal.FaultLog(faults))
         engine = replay.engine(matcher, log)
@@ -191,6 +197,8 @@ def _load(
 
 def _writer(output: Path | None, format: OutputFormat | None, *, live: bool) -> _Writer:
     """Return the writer of notifications for a file or standard output, in a format that may follow from them."""
+    if output is not None and is_standard(output):
+        output = None
     if format is None:
         if output is not None and output.suffix in (".parquet", ".pq"):
             format = OutputFormat.PARQUET
@@ -204,7 +212,7 @@ def _writer(output: Path | None, format: OutputFormat | None, *, live: bool) -> 
             raise TocsinError("Parquet needs a file: --output FILE")
         return ParquetNotifications(output)
     if format is OutputFormat.JSONL:
-        return JsonNotifications(sys.stdout.buffer if output is None else output.open("wb"), live=live)
+        return JsonNotifications(standard_output() if output is None else output.open("wb"), live=live)
     return _NotificationTable(output)
 
 

@@ -14,6 +14,7 @@ import typer
 
 from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields, EventFile, EventReader, Format, open_events
+from tocsin.formats.files import is_standard
 from tocsin.model import Event
 from tocsin.model.errors import KindError, TocsinError
 from tocsin.model.ticks import StreamTicks
@@ -100,7 +101,7 @@ Faults: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--faults",
-        help="Write every record that is refused or late to this file, with the reason.",
+        help="Write every record that is refused or late to this file (- for standard output), with the reason.",
         dir_okay=False,
     ),
 ]
@@ -211,10 +212,16 @@ def _declare_tables(engine: Engine, given: Iterable[str]) -> None:
         engine.table(stream, key=names)
 
 
+def check_standard_input(*sources: str | Path | None) -> None:
+    """Raise `TocsinError` if more than one source is standard input."""
+    if sum(1 for source in sources if source is not None and is_standard(source)) > 1:
+        raise TocsinError("only one thing can be read from standard input (-); name files for the others")
+
+
 def to_be_written(path: Path | None) -> Path | None:
     """Return `path`, or raise `BadParameter` before a long run if the file cannot be written."""
-    if path is None:
-        return None
+    if path is None or is_standard(path):
+        return path
     if not path.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {path.parent}; make it first")
     if not os.access(path if path.exists() else path.parent, os.W_OK):

@@ -15,6 +15,7 @@ from rich.console import Console
 from tocsin import __version__
 from tocsin.cli import options
 from tocsin.cli.costs import show_costs
+from tocsin.cli.output import check_distinct, opened, takes_standard_output, write_json
 from tocsin.cli.terminal import counted, note, progress
 from tocsin.dissemination.byte_model import MAX_BYTES
 from tocsin.model.errors import TocsinError
@@ -121,7 +122,7 @@ def simulate(
     ] = "min",
     seed: Annotated[int, typer.Option(min=0, help="The seed of all random choices.")] = 1,
     batch: Annotated[int, typer.Option(min=1, help="The number of updates published at once.")] = 1_000,
-    json: Annotated[Path | None, _to_file("Write all figures to this file.")] = None,
+    json: Annotated[Path | None, _to_file("Write all figures to this file, - for standard output.")] = None,
     html: Annotated[
         Path | None, _to_file("Write a page to this file that shows the messages travel.")
     ] = None,
@@ -143,8 +144,7 @@ def simulate(
             f"--nodes {network.nodes} are more than the network has; give more with --physical (now {network.physical}), "
             "or fewer nodes"
         )
-    if json is not None and html is not None and json.resolve() == html.resolve():
-        raise TocsinError(f"--json and --html are both {json}; name two files")
+    check_distinct(json=json, html=html)
     names = _strategies(strategy or (), view)
     parsed = {"splitting": _splitting(network.splitting), "ignorable": _share(workload.ignorable)}
     given = {**asdict(network), **asdict(workload), **parsed, "trace": is_trace}
@@ -168,7 +168,8 @@ def simulate(
             bar.update(tasks[name], completed=done[name], count=done[name])
 
         costs = [CostSummary.of(result) for result in compare(prepared, names, batch, advance)]
-    _show(prepared, kinds, costs)
+    if not takes_standard_output(json, html):
+        _show(prepared, kinds, costs)
     if json is not None:
         _write(json, prepared, kinds, costs)
     if html is not None:
@@ -334,17 +335,18 @@ def _write(path: Path, prepared: Prepared, kinds: UpdateKinds, costs: Sequence[C
         },
         "strategies": costs,
     }
-    encoded = msgspec.json.encode(figures, enc_hook=str)  # of paths
-    path.write_bytes(msgspec.json.format(encoded, indent=2) + b"\n")
+    write_json(path, figures)
 
 
 def _draw(path: Path, scenario: Scenario, names: Sequence[str]) -> None:
     """Write a page of a similar scenario that is small enough to draw."""
-    from tocsin.dissemination.page import choose_events, make_scene, write_page  # noqa: PLC0415
+    from tocsin.dissemination.page import choose_events, make_scene, page_text  # noqa: PLC0415
     from tocsin.dissemination.scenarios.scenario import described, pictured, prepare  # noqa: PLC0415
 
     prepared = prepare(pictured(scenario))
     events = choose_events(prepared.queries, prepared.changes)
     words = described(prepared.scenario, prepared.queries.rows)
-    write_page(make_scene(prepared.setting, prepared.queries, names, events, words), path)
+    scene = make_scene(prepared.setting, prepared.queries, names, events, words)
+    with opened(path) as file:
+        file.write(page_text(scene).encode())
     note(f"{path} shows {counted(len(events), 'event')} of a scenario that is small enough to draw: {words}")

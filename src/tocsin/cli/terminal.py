@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from tocsin.engine import Engine
 from tocsin.formats.event_blocks import EventBlock
+from tocsin.formats.files import is_standard
 from tocsin.language.printer import value_text
 from tocsin.model import Notification
 from tocsin.model.subscription import Answer, AnswerItem
@@ -43,7 +45,10 @@ class FaultLog(AbstractContextManager["FaultLog"]):
 
     def __init__(self, file: Path | None = None) -> None:
         self.count = 0
-        self._file: IO[str] | None = file.open("w", encoding="utf-8") if file else None
+        self._is_own = file is not None and not is_standard(file)
+        self._file: IO[str] | None = None
+        if file is not None:
+            self._file = file.open("w", encoding="utf-8") if self._is_own else sys.stdout
 
     def __call__(self, fault: object) -> None:
         """Log a fault."""
@@ -58,7 +63,7 @@ class FaultLog(AbstractContextManager["FaultLog"]):
             )
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
+        if self._file is not None and self._is_own:
             self._file.close()
 
 

@@ -158,7 +158,7 @@ def open_events(
     source: str | Path, reader: EventReader | None = None, *, format: Format | None = None
 ) -> EventFile:
     """Return the events of a file, or of standard input for `-`; raise `EventError` if there is no such file."""
-    if str(source) == "-":
+    if is_standard(source):
         return EventFile(None, format or Format.JSONL, reader or EventReader())
     path = Path(source)
     if not is_readable(path):
@@ -166,8 +166,15 @@ def open_events(
     return EventFile(path, format or format_of(path), reader or EventReader())
 
 
+def is_standard(path: str | Path) -> bool:
+    """Return whether `path` is `-`, which stands for standard input or output."""
+    return str(path) == "-"
+
+
 def is_readable(path: Path) -> bool:
-    """Return whether `path` is a file or a pipe."""
+    """Return whether `path` is a file, a pipe, or `-` for standard input."""
+    if is_standard(path):
+        return True
     try:
         return path.exists() and not path.is_dir()
     except (OSError, ValueError):  # the name is too long or holds a null
@@ -191,6 +198,9 @@ def raw_records(path: Path, format: Format, *, typed: bool = True) -> Records:
     """Yield a file's records with their line numbers; unless `typed`, all fields of CSV are strings."""
     if format in _TABLES:
         yield from arrow_rows(_batches(path, format)[1])
+        return
+    if is_standard(path):
+        yield from _text_records(sys.stdin.buffer, format, typed=typed)
         return
     with path.open("rb") as raw:
         yield from _text_records(open_decompressed(raw, path.suffix), format, typed=typed)

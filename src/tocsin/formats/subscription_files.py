@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import IO, cast
 
 from msgspec import Struct
 
-from tocsin.formats.files import Format, as_text, is_readable, known_format, open_decompressed, raw_records
-from tocsin.formats.records import UnreadableRecord
+from tocsin.formats.files import (
+    Format,
+    as_text,
+    is_readable,
+    is_standard,
+    known_format,
+    open_decompressed,
+    raw_records,
+)
+from tocsin.formats.records import UnreadableRecord, json_lines
 from tocsin.model.errors import EventError, LanguageError, SubscriptionError
 
 _NAMED = re.compile(r"([^\s:'\"()=<>~,]+):(?=\s|$)[ \t]*")
@@ -42,8 +52,12 @@ def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Ent
 
     In plain text a subscription begins at the beginning of a line, after an optional `id:`, and continues on
     indented lines; `--` begins a comment. JSON lines and tables have `id` and `text` (or `query`, the JSON form),
-    and may have `valid_from`, `valid_until`, `owner`, `weight` and `witness`. `format` overrides the file's name.
+    and may have `valid_from`, `valid_until`, `owner`, `weight` and `witness`. `format` overrides the file's name. `-` is
+    standard input: JSON lines if it begins with a brace, else plain text.
     """
+    if is_standard(path):
+        yield from _from_standard_input()
+        return
     if not is_readable(path):
         raise SubscriptionError(f"there is no file {path}")
     known = format or known_format(path)
@@ -56,6 +70,16 @@ def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Ent
             yield _from_record(record, str(path), line)
     except EventError as fault:
         raise SubscriptionError(f"{path}: {fault}") from None
+
+
+def _from_standard_input() -> Iterator[Entry | SubscriptionError]:
+    text = sys.stdin.buffer.read()
+    if text.lstrip().startswith(b"{"):
+        for line, record in json_lines(text.splitlines(keepends=True)):
+            yield _from_record(record, "stdin", line)
+        return
+    with as_text(BytesIO(text)) as lines:
+        yield from _from_text(lines, "stdin")
 
 
 def describe(error: LanguageError, entry: Entry) -> str:

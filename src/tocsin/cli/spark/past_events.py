@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.cli import options as common
+from tocsin.cli.output import no_standard_output
 from tocsin.cli.spark import options
 from tocsin.cli.terminal import FaultLog, counted, note
 from tocsin.formats.subscription_files import Entry, read_subscriptions
@@ -101,7 +102,14 @@ def collect_statistics(
     events: options.Source,
     *,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the statistics to this file.", dir_okay=False)
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the statistics to this file.",
+            dir_okay=False,
+            callback=no_standard_output,
+        ),
     ],
     given: options.QueryOptions,
     group: Annotated[

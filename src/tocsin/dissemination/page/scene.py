@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -227,13 +226,8 @@ def node_positions(overlay: Overlay, seed: int) -> Floats:
     return scaled
 
 
-def write_page(scene: Scene, path: Path) -> None:
-    """Write a page that shows a scene."""
-    path.write_text(page_text(scene), encoding="utf-8")
-
-
 def page_text(scene: Scene) -> str:
-    """Return the page's text: the template with its style, its scripts and the scene within."""
+    """Return the page that shows a scene: the template with its style, its scripts and the scene within."""
     # In a script `</` would end it, and JSON may write it otherwise.
     data = msgspec.json.encode(scene).decode().replace("<", "\\u003c")
     scripts = "\n".join(_part(name) for name in _SCRIPTS)
