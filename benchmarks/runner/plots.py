@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from benchmarks.runner.report import Measurement, of_experiment
 from tocsin.model.errors import TocsinError
+from tocsin.model.installation import install_hint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,7 +132,7 @@ def draw(plots: Mapping[str, Plot], measurements: Sequence[Measurement], folder:
 def require_matplotlib() -> None:
     """Raise `TocsinError` if there is no matplotlib."""
     if find_spec("matplotlib") is None:
-        raise TocsinError("plots need matplotlib; install it with: pip install 'tocsin[bench]'")
+        raise TocsinError(f"plots need matplotlib; install it with {install_hint('bench')}")
 
 
 def lines(*panels: Panel, widest: int = 4) -> Plot:

@@ -15,6 +15,7 @@ from benchmarks.runner.report import Measurement
 from benchmarks.runner.subject import Contender, Subject
 from tocsin.matching import create_matcher, registered_matchers
 from tocsin.model.errors import TocsinError
+from tocsin.model.installation import install_hint
 
 SMALL: Final = "small"
 PAPER: Final = "paper"
@@ -97,7 +98,7 @@ class Session:
         """Return whether a package is not installed, and name the contender that needs it as left out."""
         if find_spec(package) is not None:
             return False
-        remedy = f"{label} needs {package}; install it with: pip install 'tocsin[bench]'"
+        remedy = f"{label} needs {package}; install it with {install_hint('bench')}"
         self.left_out.append(f"{self.experiment}: {remedy}")
         return True
 

