@@ -11,7 +11,7 @@ from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.entry_order import first_at
 from tocsin.matching.opindex.state import Gate, Pivot, Segment, State, Top
-from tocsin.structures.array_types import Int64s
+from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.jit import helper
 
 _LOWEST: Final = -(2**63)
@@ -59,6 +59,9 @@ def search(
     kind, j = what
     count, alive, touched = so_far
     rows, segment, field = state.entries.rows, state.segments[row], state.pairs.field[j]
+    # Read here, once: in the loops the compiler would read them again for each entry that is touched.
+    counters, holders, epoch = state.counters.rows, state.holders, state.tops[Top.EPOCH]
+    first = state.pivots[pivot, Pivot.COUNTERS]
     at = np.int64(segment[Segment.OFFSET])
     end, middle = at + segment[Segment.COUNT], at + segment[Segment.SORTED]
     low, high, hole = _range(state, kind, j)
@@ -67,43 +70,62 @@ def search(
         while at < middle and (rows[at, 1] >> 32) & _FIELD == field and rows[at, 0] <= high:
             if rows[at, 1] >= 0 and rows[at, 0] != hole:
                 touched += 1
-                count, alive = _touch(state, pivot, rows[at, 1] & _LOW_HALF, is_pivot, count, alive, found)
+                target = _through_gates(state.gates, rows[at, 1] & _LOW_HALF, epoch)
+                if target >= 0:
+                    place = first + target
+                    count, alive = _count_down(
+                        counters, holders, place, epoch, is_pivot, (count, alive), found
+                    )
             at += 1
         at = middle
     while at < end:
         key = rows[at, 0]
         if rows[at, 1] >> 32 == field and low <= key <= high and key != hole:
             touched += 1
-            count, alive = _touch(state, pivot, rows[at, 1] & _LOW_HALF, is_pivot, count, alive, found)
+            target = _through_gates(state.gates, rows[at, 1] & _LOW_HALF, epoch)
+            if target >= 0:
+                place = first + target
+                count, alive = _count_down(counters, holders, place, epoch, is_pivot, (count, alive), found)
         at += 1
     return count, alive, touched
 
 
 @helper
-def _touch(
-    state: State, pivot: int, target: int, is_pivot: bool, count: int, alive: int, found: Int64s
-) -> tuple[int, int]:
-    """Count down a counter; or a gate and, when it opens, its parent."""
-    epoch, gates, rows = state.tops[Top.EPOCH], state.gates, state.counters.rows
+def _through_gates(gates: Int64s, target: int, epoch: int) -> int:
+    """Count down a gate and, when it opens, its parent; return the counter behind the gates, or -1 if one stays shut."""
     while target >= arrays.GATE:
         gate = target - arrays.GATE
         word = _current(gates[gate, Gate.STATE], epoch)
         if word & _LEFT == 0:
-            return count, alive
+            return np.int64(-1)
         gates[gate, Gate.STATE] = word - 1
         if word & _LEFT > 1:
-            return count, alive
+            return np.int64(-1)
         target = gates[gate, Gate.PARENT]
-    at = state.pivots[pivot, Pivot.COUNTERS] + target
-    word = rows[at, 0]
+    return target
+
+
+@helper
+def _count_down(
+    counters: Int64s,
+    holders: Int32s,
+    place: int,
+    epoch: int,
+    is_pivot: bool,
+    so_far: tuple[int, int],
+    found: Int64s,
+) -> tuple[int, int]:
+    """Count down a counter, and write its expression when none is left; return the expressions found, and counters alive."""
+    count, alive = so_far
+    word = counters[place, 0]
     if word >> arrays.EVENT_SHIFT != epoch:
         if not is_pivot:
             return count, alive
         word = _current(word, epoch)
         alive += 1
-    rows[at, 0] = word - 1
+    counters[place, 0] = word - 1
     if word & _LEFT == 1:
-        holder = np.int64(state.holders[at])
+        holder = np.int64(holders[place])
         found[count] = (
             holder if holder < arrays.HAS_RESIDUAL else holder - arrays.HAS_RESIDUAL + NEEDS_RESIDUAL
         )
