@@ -27,6 +27,8 @@ QUERIES = [
     "from s p next s q on q.k = p.k where q.x + q.a > p.x within 5 ticks select q.k, p.x as was",
     "from s p where p.c ~ '^x' next s q where q.b != p.b select q.k as k, q.a as v publish as w",
     "select max(a) from table s where b between 0 and 2",
+    "select min(c) from table s where b between 0 and 2",
+    "select max(c) from table s",
     "select count(*) from table s where c = 'x' or a > b",
     "select * from table s where x > 1",
     "select distinct c from table s where a between 0 and 1",

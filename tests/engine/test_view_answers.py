@@ -16,7 +16,10 @@ from tocsin.model.subscription import Answer
 from tocsin.views.answer_changes import same_answer
 from tocsin.views.oracle import answer_of
 
-KINDS = ["min(y)", "max(y)", "count(*)", "count(y)", "sum(y)", "avg(y)", "distinct y", "distinct s"]
+KINDS = [
+    *("min(y)", "max(y)", "count(*)", "count(y)", "sum(y)", "avg(y)", "distinct y", "distinct s"),
+    *("min(s)", "max(s)", "min(t)", "max(t)"),
+]
 NUMBERS = [0, 1, 2, 3, 0.5, 2.5, -1, 1e16, 0.1]
 
 
@@ -44,7 +47,9 @@ def a_view(random: Random) -> str:
     if random.random() < 0.3:
         return f"select {random.choice(['*', 'x', 'x, y as why'])} from table r where {a_condition(random)}"
     tables = random.choice(["table r a join table q b on a.x = b.x", "table r a join table r b on a.z = b.x"])
-    what = random.choice(["*", "a.y, b.s", "min(a.y)", "sum(b.y)", "distinct a.s", "count(*)"])
+    what = random.choice(
+        ["*", "a.y, b.s", "min(a.y)", "sum(b.y)", "distinct a.s", "count(*)", "max(b.s)", "min(a.t)"]
+    )
     return f"select {what} from {tables} where {a_condition(random, 'a.')}"
 
 

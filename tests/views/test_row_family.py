@@ -117,7 +117,7 @@ def test_the_least_is_found_again_among_equal_ones() -> None:
     assert following.put("t", 1, {"a": 0, "b": 2, "y": 3}) == {0: (3, 5)}
     assert following.put("t", 2, {"a": 0, "b": 1, "y": float("inf")}) == {0: (5, 7)}
     assert following.put("t", 3, None) == {0: (7, 9)}
-    assert following.put("t", 0, {"a": 0, "b": 1, "y": "dear"}) == {0: (9, None)}
+    assert following.put("t", 0, {"a": 0, "b": 1, "y": "dear"}) == {0: (9, "dear")}
 
 
 def test_a_row_that_only_a_removed_subscription_had_is_forgotten() -> None:

@@ -91,6 +91,11 @@ class SlotMap:
     def __contains__(self, key: int) -> bool:
         return key in self._slot_of
 
+    @property
+    def top(self) -> int:
+        """Return the number of slots ever in use, the length that arrays indexed by slot need."""
+        return self._slots.top
+
     def find(self, key: int) -> int:
         """Return the slot of a key that has one."""
         return self._slot_of[key]

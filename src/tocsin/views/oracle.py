@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from typing import Any, Final
 
 from tocsin.language.semantics import condition_truth, value_of
 from tocsin.model.queries import View
 from tocsin.model.subscription import Answer
 from tocsin.model.terms import Aggregate, AggregateFunction, Term
-from tocsin.model.values import Value, kind_of
+from tocsin.model.values import Kind, Value, kind_of
 from tocsin.views.changes import Row
 from tocsin.views.compilation import qualify_condition, qualify_term
 from tocsin.views.compiled import LEFT, RIGHT
+
+_AFTER_NUMBERS: Final = (Kind.STRING, Kind.TIMESTAMP, Kind.BOOLEAN)
 
 
 def answer_of(view: View, tables: Mapping[str, Iterable[Row]]) -> Answer:
@@ -31,7 +34,7 @@ def answer_of(view: View, tables: Mapping[str, Iterable[Row]]) -> Answer:
             return len(rows)
         argument = _term(view, aggregate.argument)
         values = [value for row in rows if (value := value_of(argument, row)) is not None]
-        return len(values) if aggregate.function is AggregateFunction.COUNT else _number(aggregate, values)
+        return len(values) if aggregate.function is AggregateFunction.COUNT else _of_values(aggregate, values)
     if view.distinct:
         term = _term(view, view.select[0].term)
         found = {(kind_of(value), value): value for row in rows if (value := value_of(term, row)) is not None}
@@ -60,17 +63,21 @@ def _rows(view: View, tables: Mapping[str, Iterable[Row]]) -> Iterator[dict[str,
                 yield pair
 
 
-def _number(aggregate: Aggregate, values: list[Value]) -> int | float | None:
-    """Return the minimum, maximum, exact sum or mean of the finite numbers among the values; None without any."""
+def _of_values(aggregate: Aggregate, values: list[Value]) -> Value | None:
+    """Return the minimum, maximum, exact sum or mean of the finite numbers among the values; None without any.
+
+    Without a number, minimum and maximum are of the strings, or else of the timestamps, or else of the booleans.
+    """
     numbers = [n for n in values if isinstance(n, (int, float)) and not isinstance(n, bool)]
     numbers = [n for n in numbers if isinstance(n, int) or math.isfinite(n)]
+    if aggregate.function in (AggregateFunction.MIN, AggregateFunction.MAX):
+        of_kinds = [[v for v in values if kind_of(v) is kind] for kind in _AFTER_NUMBERS]
+        preferred: list[Any] = next(filter(None, [numbers, *of_kinds]), [])
+        if not preferred:
+            return None
+        return (min if aggregate.function is AggregateFunction.MIN else max)(preferred)  # type: ignore[no-any-return]
     if not numbers:
         return None
-    match aggregate.function:
-        case AggregateFunction.MIN:
-            return min(numbers)
-        case AggregateFunction.MAX:
-            return max(numbers)
     total = sum(map(Fraction, numbers), Fraction())
     try:
         rounded = float(total)

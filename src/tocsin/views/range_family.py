@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import NoneType
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,20 +24,24 @@ from tocsin.model.values import Value, kind_of
 from tocsin.structures.growth import roomier
 from tocsin.structures.interning import InterningTable
 from tocsin.structures.slots import SlotMap
-from tocsin.views.aggregates.base import Reads
+from tocsin.views.aggregates.base import Answers, Reads, Reformulator
+from tocsin.views.aggregates.extremes import LatestValues
 from tocsin.views.aggregates.registry import range_aggregate
 from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, number_answer, objects
 from tocsin.views.batch import Batch, BatchChanges
-from tocsin.views.cells import ABSENT
+from tocsin.views.cells import ABSENT, INTEGER
 from tocsin.views.changes import Floats, PointChanges, Row, RowChange
 from tocsin.views.compiled import Bound, CompiledRangeView, CompiledView
 from tocsin.views.coverage import Coverage
 from tocsin.views.family import Contents, FamilyStats
+from tocsin.views.kind_order import OtherKey, other_key
 from tocsin.views.numbers import WIDEST, moment, number
+from tocsin.views.other_values import OtherPoint, OtherValues
 from tocsin.views.range_index import new_range_index
 
 _NOWHERE: Final = (math.nan, math.nan)  # where a row is that is no point
 _ROWS: Final = 64  # rows that there is room for at first
+_OTHER_TYPES: Final = frozenset((str, datetime, bool))  # of values that are no numbers
 
 
 class RangeFamily:
@@ -70,6 +74,9 @@ class RangeFamily:
             _ROWS, math.nan
         )  # [the row's slot in its table] NaN where the row is no point
         self._y: Floats = np.full(_ROWS, math.nan)
+        self._others: OtherValues | None = (
+            None  # once a row has a value that is no number, if such values count
+        )
         self._slots = SlotMap()
         self._empty: set[int] = set()  # numbers whose range contains no number
         self._messages = 0
@@ -97,6 +104,8 @@ class RangeFamily:
             present = self.server.present(lows, highs)
             slots = self._slots.take(numbers)
             self.answers.begin(slots, present)
+            if self._others is not None:
+                self._others.begin(slots, lows, highs)
             self.index.add(slots, lows, highs)
             if self.coverage is not None:
                 self.coverage.add(lows, highs)
@@ -105,15 +114,32 @@ class RangeFamily:
 
     def change_points(self, changes: PointChanges) -> AnswerChanges:
         """Apply changes of points, and return the answers that change."""
-        messages = self.server.reformulate(changes)
+        answers = self._apply(self.server, self.answers, changes)
+        if self._others is not None:
+            answers = self._whole_answers(answers, NO_CHANGES)
+        return self._by_number(answers)
+
+    def _apply(self, server: Reformulator, stored: Answers, changes: PointChanges) -> AnswerChanges:
+        """Apply changes of points to both sides, and return the answers that change, by slot."""
+        messages = server.reformulate(changes)
         if self.coverage is not None:
             messages = messages.take(self.coverage.concerns(messages))
         count = len(messages.change)
         if not count:
             return NO_CHANGES
         self._messages += count
-        answers = self.answers.apply(messages, self.index.match(messages))
-        if self._slots.is_identity:
+        return stored.apply(messages, self.index.match(messages))
+
+    def _whole_answers(self, numbers: AnswerChanges, others: AnswerChanges) -> AnswerChanges:
+        """Return the changes of answers that are a number, or without one another value."""
+        if not len(others) and not np.isnan(numbers.old).any() and not np.isnan(numbers.new).any():
+            return numbers
+        assert self._others is not None  # noqa: S101 - or there were no others
+        assert isinstance(self.answers, LatestValues)  # noqa: S101 - of `min` and `max`
+        return self._others.combine(numbers, others, self.answers)
+
+    def _by_number(self, answers: AnswerChanges) -> AnswerChanges:
+        if self._slots.is_identity or not len(answers):
             return answers
         return replace(answers, numbers=self._slots.keys(answers.numbers))
 
@@ -121,8 +147,15 @@ class RangeFamily:
 
     def load(self, rows: Contents) -> None:
         """Read the present rows of its table."""
+        others: list[tuple[int, OtherPoint]] = []
         for slot, row in rows[self._compiled.table]:
-            self._place(slot, self.read(row))
+            point = self.read(row)
+            if _is_other(point):
+                others.append((slot, point))
+            else:
+                self._place(slot, point)
+        if others:
+            self._begin_others().load(others)
         there = ~np.isnan(self._x)
         self.load_points(self._x[there], self._y[there])
 
@@ -142,6 +175,8 @@ class RangeFamily:
             return
         self.index.remove(slots)
         self.answers.end(slots)
+        if self._others is not None:
+            self._others.end(slots)
         if self.coverage is not None:
             lows, highs = np.array([self._ranges.pop(slot) for slot in slots.tolist()]).T.copy()
             self.coverage.remove(lows, highs)
@@ -149,7 +184,7 @@ class RangeFamily:
     def read(self, row: Row) -> tuple[float, Any] | None:
         """Return the x and y of a row, None if it is no point; raise `EventError` for a number that no float holds.
 
-        The y is the value itself with its kind, if values have codes.
+        The y is the value itself with its kind, if values have codes; its key, if it is no number and counts.
         """
         compiled, reads = self._compiled, self._by_range.reads
         x = 0.0
@@ -162,6 +197,8 @@ class RangeFamily:
             return x, 0.0
         value = row.get(compiled.y.path) if type(compiled.y) is Attribute else value_of(compiled.y, row)
         if reads is Reads.NUMBER:
+            if self._by_range.others and type(value) in _OTHER_TYPES:
+                return x, other_key(value, self._by_range.others)  # type: ignore[arg-type]
             y = number(value, self._y_name) + 0.0
             return (x, y) if -WIDEST <= y <= WIDEST else None
         if value is None:
@@ -170,6 +207,8 @@ class RangeFamily:
 
     def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
         """Apply changes of its table, and return the answers that change."""
+        if self._others is not None or any(_is_other(one.new) for one in changes):
+            return self._change_both(changes, self._others or self._begin_others())
         points: list[tuple[float, float, float, float]] = []
         moved = False
         for one in changes:
@@ -183,6 +222,31 @@ class RangeFamily:
             answers = self._decoded(answers)
             self._codes.release(np.array([one[1] for one in points if one[1] >= 0], dtype=np.int64))
         return answers
+
+    def _change_both(self, changes: Sequence[RowChange], others: OtherValues) -> AnswerChanges:
+        """Apply changes of its table, where some values are or were no numbers, and return the answers that change."""
+        points: list[tuple[float, float, float, float]] = []
+        other_points: list[tuple[int, OtherPoint | None]] = []
+        moved = False
+        for one in changes:
+            is_other = _is_other(one.new)
+            old_x, _, x, _ = point = self._place(one.slot, None if is_other else one.new)
+            moved = moved or not math.isnan(x) or not math.isnan(old_x)
+            points.append(point)
+            other_points.append((one.slot, one.new if is_other else None))
+        numbers = found = NO_CHANGES
+        unused: list[OtherKey] = []
+        if moved:
+            numbers = self._apply(self.server, self.answers, PointChanges(*np.array(points).T.copy()))
+        if others.concerns(other_points):
+            found, unused = others.change(other_points, self._apply)
+        answers = self._whole_answers(numbers, found)
+        others.release(unused)
+        return self._by_number(answers)
+
+    def _begin_others(self) -> OtherValues:
+        self._others = OtherValues(greatest=self._by_range.others < 0, slots=self._slots.top)
+        return self._others
 
     def _place(self, slot: int, point: tuple[float, Any] | None) -> tuple[float, float, float, float]:
         """Note where a row is now; return where it was and where it is, and count a use of its value's code."""
@@ -209,6 +273,9 @@ class RangeFamily:
         compiled, reads = self._compiled, self._by_range.reads
         if compiled.moments or reads is Reads.VALUE or not isinstance(compiled.y, (Attribute, NoneType)):
             return [self.read(row) for row in batch.rows]
+        column = None if compiled.y is None else batch.columns.get(compiled.y.path)
+        if self._by_range.others and column is not None and (column.kinds > INTEGER).any():
+            return [self.read(row) for row in batch.rows]
         x = np.zeros(len(batch))
         y = np.zeros(len(batch))
         if compiled.x is not None:
@@ -217,7 +284,6 @@ class RangeFamily:
             y = _numbers(batch, compiled.y.path)
             y[np.isinf(y)] = np.nan
         elif compiled.y is not None:
-            column = batch.columns.get(compiled.y.path)
             y[slice(None) if column is None else column.kinds == ABSENT] = np.nan
         nowhere = np.isnan(x) | np.isnan(y)
         x[nowhere] = y[nowhere] = np.nan
@@ -225,6 +291,9 @@ class RangeFamily:
 
     def change_batch(self, changes: BatchChanges, read: tuple[Floats, Floats] | list[Any]) -> AnswerChanges:
         """Apply the rows of a batch, and return the answers that change, by the row's position in the batch."""
+        if self._others is not None and not isinstance(read, list):
+            points = zip(*(one.tolist() for one in read), strict=True)
+            read = [None if math.isnan(x) else (x, y) for x, y in points]
         if isinstance(read, list):
             found = self.change(
                 changes.of_rows(read)
@@ -251,13 +320,16 @@ class RangeFamily:
         found = self.answers.answer(self._slots.find(number))
         if isinstance(found, tuple):
             return self._values(found)
+        if found is None and self._others is not None:
+            return self._others.answer(self._slots.find(number))
         return None if found is None else number_answer(found)
 
     def stats(self) -> FamilyStats:
         """Return statistics."""
-        return FamilyStats(
-            len(self), self._messages, self.server.nbytes, self.index.nbytes, self.answers.nbytes
-        )
+        server, answers = self.server.nbytes, self.answers.nbytes
+        if self._others is not None:
+            server, answers = server + self._others.server_bytes, answers + self._others.answer_bytes
+        return FamilyStats(len(self), self._messages, server, self.index.nbytes, answers)
 
     def _decoded(self, changes: AnswerChanges) -> AnswerChanges:
         """Return changes of sets with values instead of codes, which may stand for other values after the next change."""
@@ -276,6 +348,11 @@ class RangeFamily:
 
     def _values(self, codes: tuple[int, ...]) -> tuple[Value, ...]:
         return tuple(value for _, value in sorted(self._codes.value(code) for code in codes))
+
+
+def _is_other(point: Any) -> TypeGuard[OtherPoint]:
+    """Tell whether a point, as `read` returns it, has a key instead of a number."""
+    return point is not None and type(point[1]) is tuple and type(point[1][0]) is int
 
 
 def _numbers(batch: Batch, name: str) -> Floats:

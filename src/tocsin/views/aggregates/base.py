@@ -168,6 +168,7 @@ class ByRange(Struct, frozen=True):
     reformulator: Callable[[], Reformulator]
     answers: Callable[[], Answers]
     of_nothing: Answer = None  # the answer of a range that contains no number
+    others: int = 0  # values that are no numbers count where there is no number: 1 if the least wins, -1 if the greatest
 
 
 class AggregateStrategies(Struct, frozen=True):

@@ -1,5 +1,8 @@
 """`min` and `max`: the least or the greatest value. `max` is `min` of the negated values.
 
+Numbers are preferred to strings, these to timestamps, and those to booleans (`kind_order`). Here numbers have the fast way: by
+range `tocsin.views.other_values` keeps the others beside them, by row an `OtherValue` is ordered after all numbers.
+
 By range: Mar, hull and EMar of the paper (§2.3 and §3), on an A2B-tree (§3.3). By row: a heap for each subscription.
 """
 
@@ -20,8 +23,10 @@ from numpy.typing import NDArray
 
 from tocsin.language.semantics import value_of
 from tocsin.matching import IdArray, Matches
+from tocsin.model.values import Value
 from tocsin.structures import a2b_tree
 from tocsin.structures.growth import bytes_of, roomier
+from tocsin.structures.order_labels import Relabelling
 from tocsin.views._kernels.influence import (
     ChangedValues,
     Ended,
@@ -35,6 +40,7 @@ from tocsin.views.aggregates import base
 from tocsin.views.answer_changes import AnswerChanges, ChangeLog, number_answer
 from tocsin.views.changes import Floats, PointChanges, Row
 from tocsin.views.compiled import CompiledRowView
+from tocsin.views.kind_order import OtherValue
 from tocsin.views.messages import Messages
 from tocsin.views.numbers import Number, finite
 
@@ -128,6 +134,14 @@ class LatestValues(base.Answers):
         """Remove subscriptions."""
         self._values[slots] = np.nan
 
+    def values(self, slots: IdArray) -> Floats:
+        """Return the values of subscriptions, NaN for null."""
+        return self._values[slots]
+
+    def relabel(self, relabelling: Relabelling) -> None:
+        """Replace labels, for which the values stand, by new ones."""
+        self._values = relabelling.apply(self._values)
+
     def apply(self, messages: Messages, matches: Matches) -> AnswerChanges:
         """Give each subscription the value of the message that it matches, and return the changes."""
         count = len(matches.ids)
@@ -160,30 +174,33 @@ def _new_room(size: int) -> tuple[Floats, MinimumMessages]:
 
 # by row
 
+_Comparable: TypeAlias = Number | OtherValue
+"""A finite number, or a value that comes after all numbers."""
+
 
 class _Entered(Struct):
-    """A row that some subscriptions have: its number now, and how many subscriptions; 0 once it has left all of them."""
+    """A row that some subscriptions have: its value now, and how many subscriptions; 0 once it has left all of them."""
 
     row_key: base.RowKey
     order: int
-    value: Number
+    value: _Comparable
     holders: int = 0
 
 
-_Entry: TypeAlias = tuple[Number, int, _Entered]
-"""A lower bound of the row's number, and the order that decides between equal ones."""
+_Entry: TypeAlias = tuple[_Comparable, int, _Entered]
+"""A lower bound of the row's value, and the order that decides between equal ones."""
 
 
 class _Heap(Struct):
     """The entries of one subscription, some of rows that have left it, and its last answer."""
 
     entries: list[_Entry] = []
-    best: Number = math.inf  # no row
+    best: _Comparable = math.inf  # no row
     limit: int = _SLACK
 
 
-class Least(base.RowAggregate[Number, _Heap]):
-    """The least number.
+class Least(base.RowAggregate[_Comparable, _Heap]):
+    """The least value.
 
     Deletion is lazy: a row that leaves is marked once for all heaps, and dropped when its entry comes to the top of one. So
     is a row whose number grows while it stays, whose entry then sinks. Only subscriptions whose least number it was, or is
@@ -198,11 +215,14 @@ class Least(base.RowAggregate[Number, _Heap]):
         self._entered: dict[base.RowKey, _Entered] = {}
         self._order = count()
 
-    def read(self, row: Row) -> Number | None:
-        """Return the aggregated number, negated for the greatest."""
+    def read(self, row: Row) -> _Comparable | None:
+        """Return the aggregated value, negated for the greatest; None if it is absent or infinite."""
         assert self.compiled.y is not None  # noqa: S101 - the language has no other
-        number = finite(value_of(self.compiled.y, row))
-        return None if number is None else self.sign * number
+        value = value_of(self.compiled.y, row)
+        number = finite(value)
+        if number is not None:
+            return self.sign * number
+        return None if value is None or type(value) is float else OtherValue(value, self.sign)
 
     def end(self, number: int) -> None:
         """Remove a subscription, and the rows that no other has."""
@@ -216,8 +236,8 @@ class Least(base.RowAggregate[Number, _Heap]):
     def change_row(
         self,
         row_key: base.RowKey,
-        old: Number | None,
-        new: Number | None,
+        old: _Comparable | None,
+        new: _Comparable | None,
         before: Sequence[int],
         after: Sequence[int],
     ) -> None:
@@ -232,12 +252,14 @@ class Least(base.RowAggregate[Number, _Heap]):
         if new is not None and after:
             self.apply_row(row_key, new, after, 1)
 
-    def _touch(self, numbers: Collection[int], value: Number) -> None:
+    def _touch(self, numbers: Collection[int], value: _Comparable) -> None:
         """Note the subscriptions whose least number was this."""
         heaps = self.states
         self.touched.update(dict.fromkeys([number for number in numbers if heaps[number].best == value]))
 
-    def apply_row(self, row_key: base.RowKey, value: Number, numbers: Collection[int], step: int) -> None:
+    def apply_row(
+        self, row_key: base.RowKey, value: _Comparable, numbers: Collection[int], step: int
+    ) -> None:
         """Add a row to subscriptions, or remove it: then `numbers` are all that have it, as `change_row` sees to."""
         if step < 0:
             self._entered.pop(row_key).holders = 0
@@ -259,7 +281,7 @@ class Least(base.RowAggregate[Number, _Heap]):
                 heap.limit = 2 * len(heap.entries) + _SLACK
 
     def log_changes(self, row: int, log: ChangeLog) -> None:
-        """Log the least numbers that changed."""
+        """Log the least values that changed."""
         for number in sorted(self.touched):
             heap = self.states[number]
             best = _least(heap.entries)
@@ -268,10 +290,13 @@ class Least(base.RowAggregate[Number, _Heap]):
                 log.add(row, number, old, self.answer(number))
         self.touched.clear()
 
-    def answer(self, number: int) -> int | float | None:
-        """Return the least number; None if there is none."""
+    def answer(self, number: int) -> Value | None:
+        """Return the least value; None if there is none."""
         best = self.states[number].best
-        return None if best == math.inf else number_answer(self.sign * best)
+        if isinstance(best, OtherValue):
+            return best.value
+        found: Value | None = None if best == math.inf else number_answer(self.sign * best)
+        return found
 
     @property
     def nbytes(self) -> int:
@@ -283,13 +308,13 @@ class Least(base.RowAggregate[Number, _Heap]):
 
 
 class Greatest(Least):
-    """The greatest number: the least of the negated numbers."""
+    """The greatest value: the least of the negated ones."""
 
     sign = -1
 
 
-def _least(entries: list[_Entry]) -> Number:
-    """Return the least number of the rows that are still there, infinite if there are none."""
+def _least(entries: list[_Entry]) -> _Comparable:
+    """Return the least value of the rows that are still there, infinite if there are none."""
     while entries:
         value, order, row = entries[0]
         if not row.holders:
@@ -302,8 +327,9 @@ def _least(entries: list[_Entry]) -> Number:
 
 
 AGGREGATES: Final = {
-    "min": base.AggregateStrategies(Least, base.ByRange(base.Reads.NUMBER, Extremes, LatestValues)),
+    "min": base.AggregateStrategies(Least, base.ByRange(base.Reads.NUMBER, Extremes, LatestValues, others=1)),
     "max": base.AggregateStrategies(
-        Greatest, base.ByRange(base.Reads.NUMBER, partial(Extremes, greatest=True), LatestValues)
+        Greatest,
+        base.ByRange(base.Reads.NUMBER, partial(Extremes, greatest=True), LatestValues, others=-1),
     ),
 }
