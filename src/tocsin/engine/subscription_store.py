@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,14 @@ from tocsin.engine.notifications import first_answer
 from tocsin.engine.query_runtime import QueryRuntime
 from tocsin.language import Template
 from tocsin.language.check import QuerySource, read_query
+from tocsin.language.sequence_shapes import ShapedSequence, remember_sequence, shaped_sequence
 from tocsin.language.template.columns import Rows
 from tocsin.language.text_shapes import shaped_text
 from tocsin.matching import ConjunctionBatch, IdArray
 from tocsin.model import Filter, Notification, Query, Subscription, View
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import SubscriptionError
-from tocsin.model.options import ALWAYS, FOREVER, SubscriptionOptions
+from tocsin.model.options import ALWAYS, FOREVER, SubscriptionOptions, Validity
 from tocsin.model.subscription import Answer
 from tocsin.sequences.runtime import SequenceRuntime
 from tocsin.structures.memory import give_back
@@ -35,6 +36,15 @@ from tocsin.subscriptions.template_batch import TemplateBatch
 from tocsin.views.runtime import ViewRuntime
 
 NewSubscriptions: TypeAlias = Mapping[str, CompiledSubscription[Any]]
+
+
+class _ShapedEntry(NamedTuple):
+    """A new sequence of a known shape, under its number and id."""
+
+    number: int
+    id: str
+    compiled: CompiledSubscription[Any]
+    shaped: ShapedSequence
 
 
 class SubscriptionStore:
@@ -102,9 +112,15 @@ class SubscriptionStore:
         shaped = None if text is None else shaped_text(text)
         if shaped is not None and not shaped.shape.query.select:
             return CompiledSubscription(None, shaped, options, text), ()
+        sequence = None if text is None or shaped is not None else shaped_sequence(text)
+        if sequence is not None:
+            same = self.sequences.compile_shape(sequence.shape, id_, options)
+            return CompiledSubscription(sequence, same, options, text), ()
         checked = read_query(source)
         query = checked.query
         compiled = self._runtime(type(query)).compile(query, id_, options, checked.normal)
+        if text is not None and not checked.warnings:
+            remember_sequence(text, query)
         return CompiledSubscription(query, compiled, options, text), checked.warnings
 
     def compile_template(
@@ -135,9 +151,7 @@ class SubscriptionStore:
             added = self.filters.add_each(
                 {number: (one.compiled, one.options.weight) for number, (_, one) in each if one.is_filter}
             )
-            for number, (id_, one) in each:
-                if not one.is_filter:
-                    self._add(_array([number]), one, {}, id_)
+            self._add_others([(number, id_, one) for number, (id_, one) in each if not one.is_filter])
         self._remove(removed)
         for (options, is_text), run in groupby(each, key=_kept_alike):
             together = list(run)
@@ -149,7 +163,7 @@ class SubscriptionStore:
                 self.filter_count += len(texts)
                 continue
             for number, (_, one) in together:
-                self.queries.add(number, one.query, options)
+                self.queries.add(number, one.query if one.read is None else one.read, options)
                 self.filter_count += one.is_filter
         self._end_change(len(each) + len(removed))
         return added
@@ -244,11 +258,25 @@ class SubscriptionStore:
             return self.filters
         return self.sequences if kind is SequenceQuery else self.views
 
+    def _add_others(self, each: Iterable[tuple[int, str, CompiledSubscription[Any]]]) -> None:
+        """Add sequences and views to their runtimes; sequences of one shape together, as a template's rows."""
+        together: dict[tuple[int, Validity], list[_ShapedEntry]] = {}
+        for number, id_, one in each:
+            if isinstance(one.read, ShapedSequence):
+                key = id(one.compiled), one.options.validity
+                together.setdefault(key, []).append(_ShapedEntry(number, id_, one, one.read))
+            else:
+                self._add(_array([number]), one, {}, id_)
+        for group in together.values():
+            first = group[0]
+            columns = first.shaped.shape.columns([entry.shaped.constants for entry in group])
+            self._add(_array([entry.number for entry in group]), first.compiled, columns, first.id)
+
     def _add(
         self, numbers: IdArray, one: CompiledSubscription[Any], columns: Mapping[str, Any], id_: str
     ) -> ConjunctionBatch:
         """Add subscriptions to their runtime, and return those that are filters."""
-        added = self._runtime(type(one.query)).add(numbers, one.compiled, columns, one.options, id_)
+        added = self._runtime(one.kind).add(numbers, one.compiled, columns, one.options, id_)
         return added if isinstance(added, ConjunctionBatch) else _NO_FILTERS
 
     def _is_same(self, id_: str, other: CompiledSubscription[Any]) -> bool:

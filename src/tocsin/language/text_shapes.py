@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -25,11 +25,10 @@ from tocsin.model.values import Kind, Value
 _CONSTANT: Final = re.compile(
     r"('[^']*+(?:''[^']*+)*+'|(?<![\w.])(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
 )
-_COMPARISONS: Final = frozenset(
-    (Operator.EQ, Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE)
-)
+COMPARISONS: Final = frozenset((Operator.EQ, Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE))
 _EXACT: Final = 2.0**53  # below it every integer is a float
-_MOST: Final = 4096  # shapes that are remembered
+MOST_SHAPES: Final = 4096
+"""Shapes that are remembered."""
 
 
 class TextShape(Struct, frozen=True, eq=False):
@@ -77,8 +76,10 @@ class ShapedText(NamedTuple):
         return self.shape.bind(self.shape.conjunction(self.constants))
 
 
-_Key = tuple[str, ...]
-_shapes: dict[_Key, TextShape | None] = {}  # None for texts of other kinds
+ShapeKey: TypeAlias = tuple[str, ...]
+"""The text between the constants, and last the kinds of these: `n` for a number, `s` for a string."""
+
+_shapes: dict[ShapeKey, TextShape | None] = {}  # None for texts of other kinds
 
 
 def shaped_text(text: str) -> ShapedText | None:
@@ -90,14 +91,14 @@ def shaped_text(text: str) -> ShapedText | None:
     >>> found is None, shaped_text("a = 2.50 and b > 'it''s'").constants
     (True, [2.5, "it's"])
     """
-    cut = _cut(text)
+    cut = cut_text(text)
     if cut is None:
         return None
     key, written = cut
     shape = _shapes.get(key)
     if shape is None:
         return None
-    constants = _read(written, shape.is_negative)
+    constants = read_constants(written, shape.is_negative)
     return None if constants is None else ShapedText(shape, constants)
 
 
@@ -106,19 +107,18 @@ def remember_shape(text: str, query: Query) -> None:
 
     The query must have given no warning.
     """
-    cut = _cut(text)
+    cut = cut_text(text)
     if cut is None or cut[0] in _shapes:
         return
     key, written = cut
-    if len(_shapes) >= _MOST:
+    if len(_shapes) >= MOST_SHAPES:
         _shapes.clear()
-    # A minus sign right before a constant; where it is an operation, the query is of no simple shape.
-    is_negative = tuple(piece.rstrip().endswith("-") for piece in key[: len(written)])
-    constants = _read(written, is_negative)
+    is_negative = negative_constants(key, len(written))
+    constants = read_constants(written, is_negative)
     _shapes[key] = None if constants is None else _shape(query, constants, is_negative)
 
 
-def _cut(text: str) -> tuple[_Key, list[str]] | None:
+def cut_text(text: str) -> tuple[ShapeKey, list[str]] | None:
     """Return the text between the constants with the kinds of these, and the constants; None where that is not safe."""
     # Quoted names and comments may contain quotes and digits; a lone surrogate is an error that the parser reports.
     if '"' in text or "--" in text or not (text.isascii() or text.isprintable()):
@@ -129,7 +129,15 @@ def _cut(text: str) -> tuple[_Key, list[str]] | None:
     return (*pieces[::2], kinds), written
 
 
-def _read(written: list[str], is_negative: tuple[bool, ...]) -> list[Value] | None:
+def negative_constants(key: ShapeKey, count: int) -> tuple[bool, ...]:
+    """Tell for each constant whether a minus sign stands right before it.
+
+    Where that is an operation, the query is of no simple shape.
+    """
+    return tuple(piece.rstrip().endswith("-") for piece in key[:count])
+
+
+def read_constants(written: Sequence[str], is_negative: Sequence[bool]) -> list[Value] | None:
     """Return the values of constants; None if the parser refuses one of them."""
     found: list[Value] = []
     for one, negative in zip(written, is_negative, strict=True):
@@ -187,6 +195,6 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
 def _is_simple(predicate: Predicate) -> bool:
     return (
         type(predicate.subject) is Attribute
-        and predicate.operator in _COMPARISONS
+        and predicate.operator in COMPARISONS
         and isinstance(predicate.operands[0], Literal)
     )

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as AbstractSequence
+from contextlib import suppress
 from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tocsin.language import Cnf, Dnf, Template, TemplateRows
 from tocsin.language.parsing.parser import canonical
+from tocsin.language.sequence_shapes import SequenceShape
 from tocsin.language.template.binding import bind_query
 from tocsin.language.template.columns import Column
 from tocsin.language.template.template import bindings_at
+from tocsin.language.text_shapes import MOST_SHAPES
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence, Subscription
@@ -40,6 +44,7 @@ class CompiledSequences(Struct, frozen=True):
     compiled: CompiledSequence
     tick: int
     each: tuple[CompiledSequence, ...] | None = None
+    in_units: bool = False  # whether it has a length of time that is not in ticks
 
 
 class SequenceRuntimeStats(Struct, frozen=True):
@@ -97,6 +102,7 @@ class SequenceRuntime:
         self._dependencies = Dependencies()
         ticks.feeds = self._dependencies.reachable
         self._suspended: list[_Reader] = []
+        self._shapes: dict[tuple[SequenceShape, bool], CompiledSequences] = {}
 
     def __len__(self) -> int:
         return len(self._readers)
@@ -110,9 +116,28 @@ class SequenceRuntime:
         try:
             ticks = dict(self.ticks.lengths)
             compiled = compile_sequence(query, ticks, full=options.witness == "full")
-            return CompiledSequences(compiled, common_tick(ticks, compiled.reads))
+            tick = common_tick(ticks, compiled.reads)
+            return CompiledSequences(compiled, tick, in_units=asks_in_units(query))
         except SubscriptionError as fault:
             raise SubscriptionError(fault.reason, fault.id or id_) from fault
+
+    def compile_shape(
+        self, shape: SequenceShape, id_: str, options: SubscriptionOptions
+    ) -> CompiledSequences:
+        """Return the compiled sequence of a shape, or raise `SubscriptionError`; it is compiled once.
+
+        The lengths of ticks may have changed since: the automaton of a shape depends on nothing else.
+        """
+        key = shape, options.witness == "full"
+        known = self._shapes.get(key)
+        with suppress(SubscriptionError):  # which the compiler raises again
+            if known is not None and common_tick(self.ticks.lengths, known.compiled.reads) == known.tick:
+                return known
+        compiled = self.compile(shape.query, id_, options)
+        if len(self._shapes) >= MOST_SHAPES:
+            self._shapes.clear()
+        self._shapes[key] = compiled
+        return compiled
 
     def compile_rows(
         self, template: Template, rows: TemplateRows, ids: AbstractSequence[str], options: SubscriptionOptions
@@ -131,7 +156,7 @@ class SequenceRuntime:
                 each.append(self.compile(bound, ids[position], options).compiled)
             except TocsinError as fault:
                 errors.append(TemplateError(str(fault), row=row))
-        return CompiledSequences(shared.compiled, shared.tick, tuple(each)), errors
+        return replace(shared, each=tuple(each)), errors
 
     def add(
         self,
@@ -147,13 +172,19 @@ class SequenceRuntime:
         if compiled.each is not None:
             parts = [(numbers[i : i + 1], one, {}) for i, one in enumerate(compiled.each)]
         for own, one, constants in parts:
-            matcher, first_end = self._record(own, one, compiled.tick, valid_from, id_)
+            matcher, first_end = self._record(own, one, compiled, valid_from, id_)
             matcher.add(own, one, constants, first_end, valid_until)
 
     def _record(
-        self, numbers: IdArray, compiled: CompiledSequence, tick: int, valid_from: int, id_: str
+        self,
+        numbers: IdArray,
+        compiled: CompiledSequence,
+        whole: CompiledSequences,
+        valid_from: int,
+        id_: str,
     ) -> tuple[ScheduledMatcher, int]:
         """Record subscriptions, and return the matcher to add them to, and the first end that they see."""
+        tick = whole.tick
         if common_tick(self.ticks.lengths, compiled.reads) != tick:
             raise SubscriptionError("its streams have been declared meanwhile; subscribe again", id_)
         name = compiled.publishes
@@ -168,7 +199,7 @@ class SequenceRuntime:
         except SubscriptionError as fault:
             raise SubscriptionError(fault.reason, id_) from None
         # The record comes first, so that the subscriptions can be removed wherever the call is interrupted.
-        reader = _Reader(compiled, tick, asks_in_units(compiled.query), len(numbers))
+        reader = _Reader(compiled, tick, whole.in_units, len(numbers))
         self._readers.update(dict.fromkeys(numbers.tolist(), reader))
         self.streams.update(compiled.reads)
         if name is not None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from tocsin.language import Template, TemplateRows
 from tocsin.language.check import read_text
+from tocsin.language.sequence_shapes import ShapedSequence
 from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
 from tocsin.matching import IdArray
 from tocsin.model import Filter, Query
+from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.options import SubscriptionOptions
 from tocsin.model.queries import SelectItem
 from tocsin.structures.array_types import Int32s
@@ -42,15 +44,23 @@ class _StoredTemplate(Struct, eq=False, frozen=True):
         return _StoredTemplate(self.template, self.rows.take(positions))
 
 
+class _StoredRow(NamedTuple):
+    stored: _StoredTemplate
+    row: int
+
+
 class QueryStore:
     """The query, owner, weight and witness option of each subscription, by number.
 
     The rows of a template share its query; a row's own query is bound only where somebody asks for it. Filters that came
-    as texts, and select nothing, are kept as texts, which take a tenth of a query's memory, and are read again.
+    as texts, and select nothing, are kept as texts, which take a tenth of a query's memory, and are read again. Sequences of
+    a known shape are kept as their constants.
     """
 
     def __init__(self) -> None:
-        self._sources: list[Query | str | None] = []  # [number] those that came one by one; it may be shorter
+        self._sources: list[
+            Query | ShapedSequence | str | None
+        ] = []  # [number] those that came one by one; it may be shorter
         self._batches: BatchRows[_StoredTemplate | PackedStrings] = BatchRows()  # the others
         self._owners: InterningTable[str] = InterningTable()
         self._owner_codes: Int32s = np.full(0, _NOBODY, dtype=np.int32)  # [number]; it may be shorter
@@ -68,27 +78,33 @@ class QueryStore:
         found = self._source(number)
         if isinstance(found, str):
             return _read_again(found), None
-        if isinstance(found, tuple):
+        if isinstance(found, _StoredRow):
             stored, row = found
             return stored.template.query, bindings_at(stored.rows.columns, row)
-        return found, None
+        return found.query() if isinstance(found, ShapedSequence) else found, None
 
     def kind(self, number: int) -> type[Query]:
         """Return whether a subscription is a `Filter`, a `Sequence` or a `View`."""
         found = self._source(number)
         if isinstance(found, str):
             return Filter
-        return type(found[0].template.query if isinstance(found, tuple) else found)
+        if isinstance(found, ShapedSequence):
+            return SequenceQuery
+        return type(found.stored.template.query if isinstance(found, _StoredRow) else found)
 
     def selects_of(self, numbers: IdArray) -> list[tuple[SelectItem, ...]]:
         """Return the select lists of filters; empty for those that select the whole event."""
         return list(map(self._select, numbers.tolist()))
 
-    def is_same(self, number: int, text: str | None, query: Query | None) -> bool:
+    def is_same(self, number: int, text: str | None, query: Query | ShapedSequence | None) -> bool:
         """Tell whether a subscription has this query, given as what it is or as a text that says it."""
         source = self._source(number)
         if isinstance(source, str) and source == text:
             return True
+        if isinstance(query, ShapedSequence):
+            if isinstance(source, ShapedSequence) and source.shape is query.shape:
+                return source.constants == query.constants
+            query = query.query()
         return self.query(number) == (read_text(str(text)) if query is None else query)
 
     def stream(self, number: int) -> str | None:
@@ -111,7 +127,7 @@ class QueryStore:
         code = self._owners.codes.get(owner)
         return np.flatnonzero(self._owner_codes == code) if code is not None else _NO_NUMBERS
 
-    def add(self, number: int, source: Query | str, options: SubscriptionOptions) -> None:
+    def add(self, number: int, source: Query | ShapedSequence | str, options: SubscriptionOptions) -> None:
         """Store the query of one subscription, or the text of a filter that selects nothing."""
         self._sources.extend([None] * (number + 1 - len(self._sources)))
         self._sources[number] = source
@@ -178,11 +194,11 @@ class QueryStore:
             self._owner_codes[number] = _NOBODY
         return kind is Filter
 
-    def _source(self, number: int) -> Query | str | tuple[_StoredTemplate, int]:
-        """Return a query, a text, or a template and its row."""
+    def _source(self, number: int) -> Query | ShapedSequence | str | _StoredRow:
+        """Return a query, a sequence by its shape, a text, or a template and its row."""
         if number in self._batches:
             batch, row = self._batches.find(number)
-            return batch.at(row) if isinstance(batch, PackedStrings) else (batch, row)
+            return batch.at(row) if isinstance(batch, PackedStrings) else _StoredRow(batch, row)
         source = self._sources[number]
         assert source is not None  # noqa: S101 - the number is of a subscription
         return source
@@ -196,7 +212,7 @@ class QueryStore:
             query = self.query(number)
         else:
             source = self._sources[number]
-            if source is None or isinstance(source, str):
+            if source is None or isinstance(source, (str, ShapedSequence)):
                 return ()
             query = source
         return query.select if isinstance(query, Filter) else ()
@@ -218,6 +234,6 @@ class QueryStore:
 _read_again = lru_cache(maxsize=_READ)(read_text)
 
 
-def _selects(query: Query) -> bool:
+def _selects(query: Query | ShapedSequence) -> bool:
     """Tell whether a query is a filter with a select list."""
     return isinstance(query, Filter) and bool(query.select)

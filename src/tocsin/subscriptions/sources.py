@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from tocsin.formats.subscription_files import Entry
 from tocsin.language.check import QuerySource, read_query, read_text
-from tocsin.model import Filter, Query, Subscription
+from tocsin.language.sequence_shapes import ShapedSequence
+from tocsin.model import Filter, Query, Sequence, Subscription
 from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.model.options import SubscriptionOptions
 from tocsin.subscriptions.filters import CompiledFilter, FilterCompiler, require_filter
@@ -24,11 +25,11 @@ Compiled_co = TypeVar("Compiled_co", covariant=True)
 class CompiledSubscription(Struct, Generic[Compiled_co], frozen=True):
     """A subscription that is ready to be added: its query, the same as its runtime executes it, and its options.
 
-    `text` is the text that the query was read from, if it was one. A text of a known shape is a filter whose query is
-    read only where somebody asks for it: then `read` is None.
+    `text` is the text that the query was read from, if it was one. A text of a known shape is a filter or a sequence
+    whose query is made only where somebody asks for it: then `read` is None for a filter, or the shape and the constants.
     """
 
-    read: Query | None
+    read: Query | ShapedSequence | None
     compiled: Compiled_co
     options: SubscriptionOptions
     text: str | None = None
@@ -36,12 +37,21 @@ class CompiledSubscription(Struct, Generic[Compiled_co], frozen=True):
     @property
     def query(self) -> Query:
         """Return the query."""
+        if isinstance(self.read, ShapedSequence):
+            return self.read.query()
         return read_text(str(self.text)) if self.read is None else self.read
+
+    @property
+    def kind(self) -> type[Query]:
+        """Return whether the query is a `Filter`, a `Sequence` or a `View`."""
+        if self.read is None:
+            return Filter
+        return Sequence if isinstance(self.read, ShapedSequence) else type(self.read)
 
     @property
     def is_filter(self) -> bool:
         """Tell whether the query is a filter."""
-        return self.read is None or isinstance(self.read, Filter)
+        return self.kind is Filter
 
     @property
     def stored_text(self) -> str | None:

@@ -71,6 +71,8 @@ def digest_of_value(term: Literal | Parameter, columns: Mapping[str, Column]) ->
     if isinstance(term, Literal):
         return digest_of(_hash_value(term.value))
     column = columns[term.name]
+    if len(column) == 1 and column.dtype == np.object_:
+        return digest_of(_hash_value(column[0]))
     if is_exact_column(column):
         words = (column.astype(np.float64) + 0.0).view(np.uint64)
     else:

@@ -122,9 +122,10 @@ class AutomatonMatcher:
 
     def add(self, numbers: IdArray, compiled: CompiledSequence, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
-        in_programs = parameters_in_programs(compiled.automaton)
-        timed = any(has_any(column, datetime) for name, column in columns.items() if name in in_programs)
-        if not compiled.automaton.by_row and not timed:
+        timed = {name for name, column in columns.items() if has_any(column, datetime)}
+        if not compiled.automaton.by_row and not (
+            timed and timed & parameters_in_programs(compiled.automaton)
+        ):
             self._add(np.ascontiguousarray(numbers, dtype=np.int64), compiled.automaton, columns)
             return
         # The compiler reads a text beside a timestamp constant as a timestamp, so it has to see the constant.
