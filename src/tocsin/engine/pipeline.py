@@ -488,6 +488,5 @@ class EventPipeline:
         if len(ends):
             self._clock.saw(int(ends.max()))
         self.notified += len(changes)
-        numbers, which = np.unique(changes.numbers, return_inverse=True)
-        ids = np.array(store.registry.ids_of(numbers), dtype=object)[which]
+        ids = np.array(store.registry.ids_of(changes.numbers), dtype=object)
         return NamedAnswerChanges(changes.rows, ids, changes.old, changes.new)

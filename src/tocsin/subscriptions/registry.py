@@ -13,13 +13,13 @@ from tocsin.matching import IdArray
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.options import ALWAYS, FOREVER, Validity, is_valid_at
 from tocsin.structures.batch_rows import BatchRows
-from tocsin.structures.growth import grown
+from tocsin.structures.growth import grown, roomier
 from tocsin.structures.hash_table import HashTable
 from tocsin.structures.packed_strings import LazyStrings, PackedStrings
 from tocsin.structures.slots import Slots
 
 _FEW: Final = 64  # ids up to which each is kept as a string, and looked up by itself
-_RECENT: Final = 1 << 16  # ids that are at hand
+_RECENT: Final = 1 << 17  # ids that are at hand
 
 
 class _Columns(NamedTuple):
@@ -53,7 +53,8 @@ class SubscriptionRegistry:
     def __init__(self) -> None:
         self._names: list[str | None] = []  # [number] ids that came one by one; it may be shorter
         self._made: BatchRows[LazyStrings] = BatchRows()  # the others
-        self._recent: dict[int, str] = {}  # ids that were made of late, for the next notification
+        self._recent = np.empty(0, dtype=object)  # [number] ids that were asked for of late, None for others
+        self._recent_count = 0
         self._by_hash = HashTable()
         self._slots = Slots()
         self._arrivals = 0  # subscriptions ever entered
@@ -144,19 +145,30 @@ class SubscriptionRegistry:
         return ids.at(row)
 
     def ids_of(self, numbers: IdArray) -> list[str]:
-        """Return the ids of subscriptions."""
+        """Return the ids of subscriptions; those of late, which are notified again and again, are at hand."""
+        if len(self._recent) < self.capacity:
+            grown_to = np.full(roomier(len(self._recent), self.capacity), None, dtype=object)
+            grown_to[: len(self._recent)] = self._recent
+            self._recent = grown_to
+        recent = self._recent
+        found: list[str] = recent[numbers].tolist()
+        if all(found):
+            return found
+        missing = np.unique(numbers[[id_ is None for id_ in found]])
+        recent[missing] = self._make_ids(missing)
+        self._recent_count += len(missing)
+        found = recent[numbers].tolist()
+        if self._recent_count > _RECENT:
+            self._forget_recent()
+        return found
+
+    def _forget_recent(self) -> None:
+        self._recent, self._recent_count = np.empty(0, dtype=object), 0
+
+    def _make_ids(self, numbers: IdArray) -> list[str]:
+        """Return the ids of subscriptions, made anew where they are not kept as strings."""
         if len(numbers) <= _FEW:
-            # Written out, because each notification of a published event needs it.
-            names, recent, few = self._names, self._recent, []
-            for number in numbers.tolist():
-                name = (names[number] if number < len(names) else None) or recent.get(number)
-                if name is None:
-                    ids, row = self._made.find(number)
-                    name = recent[number] = ids.at(row)
-                few.append(name)
-            if len(recent) > _RECENT:
-                recent.clear()
-            return few
+            return list(map(self.id, numbers.tolist()))
         found = np.empty(len(numbers), dtype=object)
         is_made = self._made.has(numbers)
         found[~is_made] = list(map(self._names.__getitem__, numbers[~is_made].tolist()))
@@ -237,10 +249,10 @@ class SubscriptionRegistry:
     def remove(self, id_: str) -> int:
         """Remove a subscription and return the number it had."""
         number = self.number(id_)
+        self._recent[number : number + 1] = None
         self._by_hash.remove(number)
         if number in self._made:
             self._made.remove(number)
-            self._recent.pop(number, None)
         else:
             self._names[number] = None
         self._columns.arrival[number] = -1
@@ -260,7 +272,7 @@ class SubscriptionRegistry:
         self._by_hash.remove_all(numbers)
         is_made = self._made.has(numbers)
         self._made.remove_all(numbers[is_made])
-        self._recent.clear()
+        self._forget_recent()
         for number in numbers[~is_made].tolist():
             self._names[number] = None
         self._columns.arrival[numbers] = -1
