@@ -6,6 +6,7 @@ where every step is slow.
 """
 
 import os
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -36,6 +37,17 @@ _SECOND_HALF: Final = (
     "contract",
 )
 _PLACES: Final = {folder: place for place, folder in enumerate((*_FIRST_HALF, *_SECOND_HALF))}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _files_may_stay_in_memory() -> Iterator[None]:
+    """Leave it to the system when files reach the disk: no test cuts the power, and waiting for a disk took minutes.
+
+    `tests/index/test_generations.py` tests that a file of an index reaches the disk before it has its name.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

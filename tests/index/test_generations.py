@@ -239,3 +239,17 @@ def test_a_recreated_index_in_the_same_folder_is_another_index(tmp_path: Path) -
         reader.renew()
         assert found_by(reader, index.publish(), [{"a": 1}]) == [{name}]
         shutil.rmtree(tmp_path / "index")
+
+
+def test_a_file_of_an_index_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[list[tuple[bool, bytes]]] = []
+
+    def sync(_: int) -> None:
+        synced.append([(file.name == "named", file.read_bytes()) for file in tmp_path.iterdir()])
+
+    monkeypatch.setattr("os.fsync", sync)
+    assert LocalStorage(tmp_path).create("named", b"content")
+    assert synced == [[(False, b"content")]]
+    assert (tmp_path / "named").read_bytes() == b"content"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,13 +43,6 @@ from tocsin.structures.jit import compiled_kernels
 
 MATCHERS = sorted(registered_matchers())
 INDEXED = [name for name in MATCHERS if name != "oracle"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _in_no_fear_of_power_cuts() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("os.fsync", lambda _: None)
-        yield
 
 
 def apply(operation: Operation, *matchers: Matcher) -> None:
