@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from tocsin.engine.delivery import Callback
 from tocsin.engine.pipeline import EventPipeline
 from tocsin.engine.subscription_store import SubscriptionStore, already_subscribed
 from tocsin.model import Notification
@@ -22,20 +23,34 @@ def exchange(
     pipeline: EventPipeline,
     replaced: Sequence[str],
     new: Mapping[str, CompiledSubscription[Any]],
+    callback: Callback | None = None,
 ) -> tuple[Notification, ...]:
-    """Replace subscriptions by new ones, and return the first notifications of these; if one is refused, nothing changes."""
+    """Replace subscriptions by new ones, and return the first notifications of these; if one is refused, nothing changes.
+
+    The callback is that of the new ones.
+    """
     added = store.exchange(replaced, new)
     others = [id_ for id_, one in new.items() if not one.is_filter]
-    return pipeline.match_history(added) + store.first_answers(others)
+    notifications = pipeline.match_history(added) + store.first_answers(others)
+    store.deliver(list(new), callback, notifications)
+    return notifications
 
 
 class BulkSubscriptions:
     """Stores subscriptions in parts, and gathers their errors and warnings."""
 
-    def __init__(self, store: SubscriptionStore, pipeline: EventPipeline, *, replace: bool) -> None:
+    def __init__(
+        self,
+        store: SubscriptionStore,
+        pipeline: EventPipeline,
+        *,
+        replace: bool,
+        callback: Callback | None = None,
+    ) -> None:
         self._store = store
         self._pipeline = pipeline
         self._replace = replace
+        self._callback = callback
         self._ids: dict[str, None] = {}
         self._errors: dict[int, TocsinError] = {}
         self._warnings: dict[str, tuple[str, ...]] = {}
@@ -85,7 +100,7 @@ class BulkSubscriptions:
         return SubscribedAll(tuple(self._ids), errors, self._warnings, tuple(self._notifications))
 
     def _exchange(self, replaced: Sequence[str], new: NewSubscriptions) -> None:
-        self._notifications += exchange(self._store, self._pipeline, replaced, new)
+        self._notifications += exchange(self._store, self._pipeline, replaced, new, self._callback)
         self._ids.update(dict.fromkeys(new))
 
     def _refuse(self, id_: str, error: TocsinError) -> None:

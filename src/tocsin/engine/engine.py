@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from threading import RLock
 from time import perf_counter
-from typing import Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 from uuid import uuid4
 
 import numpy as np
@@ -19,6 +19,7 @@ from msgspec.structs import replace as changed
 from tocsin.engine.batch_matching import BatchMatcher
 from tocsin.engine.bulk_subscriptions import TOGETHER, BulkSubscriptions, exchange
 from tocsin.engine.clock import Clock, SystemClock
+from tocsin.engine.delivery import Callback, Listener, check_callback
 from tocsin.engine.dry_run import dry_run
 from tocsin.engine.event_sources import (
     EventSource,
@@ -61,6 +62,9 @@ from tocsin.subscriptions.options import check_id, read_options
 from tocsin.subscriptions.results import Difference, Subscribed, SubscribedAll, SubscribedMany
 from tocsin.subscriptions.sources import SubscriptionSet, compile_set, given_subscriptions
 from tocsin.views.runtime import ViewRuntime
+
+if TYPE_CHECKING:
+    from tocsin.engine.notification_stream import NotificationStream
 
 _GIVEN: Final = ("stream", "time", "start", "id", "valid_until")
 _NOTHING: Final = (None,) * len(_GIVEN)
@@ -186,6 +190,7 @@ class Engine:
         weight: Weight = 1.0,
         witness: Literal["full"] | None = None,
         replace: bool = False,
+        deliver: Callback | None = None,
     ) -> Subscribed:
         """Store a query, given as text, as JSON or built in Python.
 
@@ -193,20 +198,30 @@ class Engine:
         that is subscribed already is an error, unless `replace` is set. A filter is matched with kept events at once;
         `weight` is the score of its predicates in a ranking: one for all, or by attribute. A sequence sees events that
         end after all that have come; with `witness="full"` it reports all events of each step. A view reports its
-        present answer at once, and then each change of it.
+        present answer at once, and then each change of it. `deliver` is called with each of its notifications, as
+        `on_notification` says, until it is removed or replaced.
         """
         name = uuid4().hex if id is None else id
         check_id(name)
+        if deliver is not None:
+            check_callback(deliver)
         options = read_options(valid_from, valid_until, owner, name, weight=weight, witness=witness)
         compiled, warnings = self._store.compile_with_warnings(name, query, options)
         with self._lock:
             self._pipeline.expire()
             replaced = self._store.find_replaced([name], replace=replace)
-            notifications = exchange(self._store, self._pipeline, replaced, {name: compiled})
-            return Subscribed(name, notifications, (*warnings, *self._store.expiry_warning(options)))
+            notifications = exchange(self._store, self._pipeline, replaced, {name: compiled}, deliver)
+            done = Subscribed(name, notifications, (*warnings, *self._store.expiry_warning(options)))
+        self._deliver()
+        return done
 
     def subscribe_all(
-        self, subscriptions: SubscriptionSet, *, owner: str | None = None, replace: bool = False
+        self,
+        subscriptions: SubscriptionSet,
+        *,
+        owner: str | None = None,
+        replace: bool = False,
+        deliver: Callback | None = None,
     ) -> SubscribedAll:
         """Store many subscriptions, each by itself: a faulty one is reported, and the others are stored.
 
@@ -218,13 +233,16 @@ class Engine:
         >>> done.ids, {position: str(error).splitlines()[0] for position, error in done.errors.items()}
         (('high', 'ibm'), {1: 'line 1, column 8: a value is missing, found the end of the text'})
         """
-        bulk = BulkSubscriptions(self._store, self._pipeline, replace=replace)
+        if deliver is not None:
+            check_callback(deliver)
+        bulk = BulkSubscriptions(self._store, self._pipeline, replace=replace, callback=deliver)
         given = given_subscriptions(subscriptions, owner, own_owners=True)
         while part := list(islice(given, TOGETHER)):
             new = bulk.compile(part)
             with self._lock:
                 self._pipeline.expire()
                 bulk.add(new)
+            self._deliver()
         return bulk.result()
 
     def subscribe_many(
@@ -239,22 +257,31 @@ class Engine:
         weight: Weight = 1.0,
         witness: Literal["full"] | None = None,
         replace: bool = False,
+        deliver: Callback | None = None,
     ) -> SubscribedMany:
         """Store one subscription for each row of a template's parameters; faulty rows are reported.
 
         `id` names the column with the ids, or is a pattern such as `"alert-{s}-{row}"` over parameters and
         the row's number; without it, ids are generated.
         """
+        if deliver is not None:
+            check_callback(deliver)
         options = read_options(valid_from, valid_until, owner, weight=weight, witness=witness)
         parsed = template if isinstance(template, Template) else Template(template)
         made = self._store.compile_template(parsed, rows, id, options)
         with self._lock:
             self._pipeline.expire()
             replaced = self._store.find_replaced(made.ids, made.hashes, replace=replace)
-            added = self._store.add_template(made, options, replaced)
+            added = self._store.add_template(made, options, replaced, deliver)
             if isinstance(parsed.query, View):
-                return made.result(answers=self._store.answers(made.ids))
-            return made.result(self._pipeline.match_history(added))
+                if self._store.deliveries.is_wanted:
+                    self._store.deliver((), None, self._store.first_answers(made.ids))
+                done = made.result(answers=self._store.answers(made.ids))
+            else:
+                done = made.result(self._pipeline.match_history(added))
+                self._store.deliver((), None, done.notifications)
+        self._deliver()
+        return done
 
     def unsubscribe(self, id: str) -> None:
         """Remove a subscription; an unknown id is an error."""
@@ -263,12 +290,20 @@ class Engine:
             self._store.withdraw(id)
 
     def apply(
-        self, subscriptions: SubscriptionSet, *, owner: str = "default", dry_run: bool = False
+        self,
+        subscriptions: SubscriptionSet,
+        *,
+        owner: str = "default",
+        dry_run: bool = False,
+        deliver: Callback | None = None,
     ) -> Difference:
         """Make the subscriptions of `owner` equal to these, all at once or not at all; return the difference.
 
         `subscriptions` maps ids to queries, or lists `Subscription`s. With `dry_run` nothing is changed.
+        `deliver` is called with the notifications of all subscriptions in the set, also of unchanged ones.
         """
+        if deliver is not None:
+            check_callback(deliver)
         sought, errors = compile_set(subscriptions, owner, self._store.compile)
         registry, queries = self._store.registry, self._store.queries
         with self._lock:
@@ -281,11 +316,16 @@ class Engine:
             if errors:
                 raise ApplyError(tuple(errors))
             difference = self._store.difference(sought, owner)
-            if dry_run or not difference:
+            if dry_run:
+                return difference
+            self._store.deliver(difference.unchanged, deliver)
+            if not difference:
                 return difference
             new = (*difference.added, *difference.changed)
             replaced = (*difference.removed, *difference.changed)
-            notified = exchange(self._store, self._pipeline, replaced, {name: sought[name] for name in new})
+            made = {name: sought[name] for name in new}
+            notified = exchange(self._store, self._pipeline, replaced, made, deliver)
+        self._deliver()
         return changed(difference, notifications=notified)
 
     def subscriptions(self, *, owner: str | None = None) -> Iterator[Subscription]:
@@ -319,6 +359,40 @@ class Engine:
             self._pipeline.expire()
             return id in self._store.registry
 
+    # push
+
+    def on_notification(self, callback: Callback) -> Listener:
+        """Call `callback` with every notification from now on, until the returned `Listener` is closed.
+
+        These are the notifications that `publish` and the other calls return, those of subscribing among them, in the same order.
+        The thread that publishes calls it, after the engine's lock is released and before its call returns; if several
+        threads publish, one of them calls it for all, so that it never runs twice at a time. It may call the engine: the
+        notifications that this causes come after those that are there. What it raises is logged, and stops nothing.
+
+        >>> engine = Engine()
+        >>> _ = engine.subscribe("price > 100", id="high")
+        >>> with engine.on_notification(lambda note: print(note.subscription)):
+        ...     _ = engine.publish({"price": 101})
+        high
+        """
+        with self._lock:
+            return self._store.deliveries.listen(callback)
+
+    def notifications(self, *, limit: int = 10_000) -> NotificationStream:
+        """Return the notifications from now on as an iterator for `async for`, whichever thread publishes.
+
+        Publishing never waits for it: `limit` notifications are kept for it, and beyond that the oldest is dropped, counted
+        and logged.
+        """
+        from tocsin.engine.notification_stream import NotificationStream  # noqa: PLC0415 - few need it
+
+        return NotificationStream(limit, self.on_notification)
+
+    def _deliver(self) -> None:
+        """Call the callbacks with the notifications that wait for them; called without the lock."""
+        if self._store.deliveries.waiting:
+            self._store.deliveries.run(self._lock)
+
     # events
 
     def publish(
@@ -349,6 +423,8 @@ class Engine:
             read = changed(read, attributes={**read.attributes, DELETIONS[0]: True})
         with self._lock:
             _, notifications, late = self._pipeline.publish([read], top=top_k)
+        if self._store.deliveries.waiting:
+            self._deliver()
         if late:
             report_late(late, self._on_late)
         return notifications.to_list()
@@ -366,6 +442,7 @@ class Engine:
                 return self._publish_timed(event, options)
             finally:
                 self._lock.release()
+                self._deliver()
         from asyncio import to_thread  # noqa: PLC0415 - who calls this has loaded it
 
         return await to_thread(self._publish_timed, event, options)
@@ -416,6 +493,7 @@ class Engine:
             for count, notifications, late in batches:
                 parts.append((row, notifications))
                 row += count
+                self._deliver()
                 report_late(late, self._on_late)
         except Exception as fault:
             fault.add_note(
@@ -467,6 +545,7 @@ class Engine:
             events, stream, fields, report=on_error or _log_fault, batch_size=size, top=top_k
         )
         for _, notifications, late in batches:
+            self._deliver()
             try:
                 yield notifications
             finally:  # a report that fails costs no notification
@@ -479,7 +558,9 @@ class Engine:
         """
         with self._lock:
             self._pipeline.expire()
-            return self._pipeline.flush().to_list()
+            notifications = self._pipeline.flush()
+        self._deliver()
+        return notifications.to_list()
 
     def match_sequences(
         self, table: Any, *, stream: str, time: str, start: str | None = None
@@ -492,7 +573,9 @@ class Engine:
         rows = timed_rows(require_columns(table, stream), time, start, self._reader.ticks)
         with self._lock:
             self._pipeline.expire()
-            return self._pipeline.match_sequences(rows)
+            found = self._pipeline.match_sequences(rows)
+        self._deliver()
+        return found
 
     def upsert(self, rows: Any, *, stream: str, time: str | None = None) -> NamedAnswerChanges:
         """Put an Arrow table's rows into a table, and return, as columns, the answers that change.
@@ -513,7 +596,9 @@ class Engine:
                 raise EventError(
                     f'`{stream}` is no table; declare it first: `engine.table("{stream}", key="…")`'
                 )
-            return self._pipeline.upsert(stream, table.table, ends)
+            found = self._pipeline.upsert(stream, table.table, ends)
+        self._deliver()
+        return found
 
     def match(
         self,

@@ -48,6 +48,10 @@ class NotificationPart(Protocol):
     def rows(self) -> IdArray:
         """Return, for each notification, the row of its event."""
 
+    @property
+    def ids(self) -> list[str]:
+        """Return the id of each notification's subscription."""
+
     def notification(self, i: int) -> Notification:
         """Return the i-th notification."""
 
@@ -142,6 +146,11 @@ class SequenceNotifications(Struct, frozen=True):
 
     rows: IdArray
     notifications: list[Notification]
+
+    @property
+    def ids(self) -> list[str]:
+        """Return the id of each notification's subscription."""
+        return [notification.subscription for notification in self.notifications]
 
     def notification(self, i: int) -> Notification:
         """Return the i-th notification."""
@@ -260,6 +269,14 @@ class Notifications(Sequence[Notification]):
         else:
             for which, position in zip(*map(np.ndarray.tolist, self._order), strict=True):
                 yield parts[which].notification(position)
+
+    def subscriptions(self) -> list[str]:
+        """Return the id of each notification's subscription; no notification becomes an object for it."""
+        ids = [id_ for part in self._parts for id_ in part.ids]
+        if self._order is None:
+            return ids
+        starts = np.cumsum([0, *(len(part.rows) for part in self._parts)])
+        return list(map(ids.__getitem__, (starts[self._order[0]] + self._order[1]).tolist()))
 
     def keep_events(self) -> None:
         """Read the events of filters now, since what they are read from may change."""

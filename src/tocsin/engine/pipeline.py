@@ -390,6 +390,8 @@ class EventPipeline:
     def _notify(self, parts: list[NotificationPart]) -> Notifications:
         notifications = Notifications(parts)
         self.notified += notifications.total
+        if (deliveries := self._store.deliveries).is_wanted:
+            deliveries.offer(notifications)
         return notifications
 
     def _filter_part(self, events: TimedBatch, found: FilterMatches) -> FilterNotifications:
@@ -437,13 +439,15 @@ class EventPipeline:
         return FilterMatches(at[found.rows], found.numbers, found.scores)
 
     def match_history(self, added: ConjunctionBatch) -> tuple[Notification, ...]:
-        """Match new filters with the events that are kept, and return their notifications."""
+        """Match new filters with the events that are kept, and return their notifications; the caller delivers them."""
         if not len(self.history) or not len(added):
             return ()
         events = list(self.history)
         found = self._store.filters.match_added(added, events)
         batch = TimedBatch(events)
-        return tuple(self._notify([self._filter_part(batch, self._applicable(found, batch, ALWAYS))]))
+        notifications = Notifications([self._filter_part(batch, self._applicable(found, batch, ALWAYS))])
+        self.notified += notifications.total
+        return tuple(notifications)
 
     def match_sequences(self, rows: TimedRows) -> NamedSequenceMatches:
         """Return, as columns, the sequences that a table's rows complete; no filter sees them."""
@@ -474,6 +478,8 @@ class EventPipeline:
             self._clock.saw(int(rows.ends[-1]))
         found = NamedSequenceMatches.join(parts)
         self.notified += len(found)
+        if store.deliveries.is_wanted:
+            store.deliveries.offer(found.notifications(store.generation))
         return found
 
     def upsert(self, stream: str, rows: pa.Table, ends: NDArray[np.int64]) -> NamedAnswerChanges:
@@ -489,4 +495,7 @@ class EventPipeline:
             self._clock.saw(int(ends.max()))
         self.notified += len(changes)
         ids = np.array(store.registry.ids_of(changes.numbers), dtype=object)
-        return NamedAnswerChanges(changes.rows, ids, changes.old, changes.new)
+        found = NamedAnswerChanges(changes.rows, ids, changes.old, changes.new)
+        if store.deliveries.is_wanted:
+            store.deliveries.offer(found.notifications(ends, store.generation))
+        return found

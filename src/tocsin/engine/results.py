@@ -17,6 +17,7 @@ from tocsin.matching import IdArray, MatcherStats
 from tocsin.model import Event, Notification, Value
 from tocsin.sequences.runtime import SequenceRuntimeStats
 from tocsin.subscriptions.registry import SubscriptionRegistry
+from tocsin.views.answer_changes import number_answer
 from tocsin.views.runtime import ViewStats
 
 Values: TypeAlias = Mapping[str, Value | None] | None
@@ -126,6 +127,14 @@ class NamedSequenceMatches(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.subscriptions)
 
+    def notifications(self, generation: int) -> list[Notification]:
+        """Return a notification of each sequence, which names no events: the rows have no ids."""
+        columns = self.subscriptions, self.starts.tolist(), self.ends.tolist(), self.values
+        return [
+            Notification(id_, (), values=values, start=start, end=end, generation=generation)
+            for id_, start, end, values in zip(*columns, strict=True)
+        ]
+
     def to_arrow(self) -> pa.Table:
         """Return one line per match, with the columns `row`, `subscription`, `start`, `end`, and `values` as JSON."""
         written = [None if values is None else _encode(dict(values)).decode() for values in self.values]
@@ -153,6 +162,22 @@ class NamedAnswerChanges(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def notifications(self, ends: IdArray, generation: int) -> list[Notification]:
+        """Return a notification of each change, given when the table's rows ended; it names no event: rows have no ids."""
+        return [
+            Notification(
+                str(self.subscriptions[i]),
+                (),
+                old=number_answer(self.old.item(i)),
+                new=number_answer(self.new.item(i)),
+                start=end,
+                end=end,
+                generation=generation,
+                view=True,
+            )
+            for i, end in enumerate(ends[self.rows].tolist())
+        ]
 
     def to_arrow(self) -> pa.Table:
         """Return one line per change, with the columns `row`, `subscription`, `old` and `new`; objects are JSON texts."""

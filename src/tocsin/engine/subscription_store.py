@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.engine.clock import Clock
+from tocsin.engine.delivery import Callback, Deliveries
 from tocsin.engine.filter_runtime import FilterRuntime
 from tocsin.engine.notifications import first_answer
 from tocsin.engine.query_runtime import QueryRuntime
@@ -66,6 +67,7 @@ class SubscriptionStore:
         self.views = views
         self.registry = SubscriptionRegistry()
         self.queries = QueryStore()
+        self.deliveries = Deliveries(self.registry)
         self._clock = clock
         self._retention = retention
         self.generation = 0
@@ -169,9 +171,13 @@ class SubscriptionStore:
         return added
 
     def add_template(
-        self, made: TemplateBatch[Any], options: SubscriptionOptions, removed: Sequence[str]
+        self,
+        made: TemplateBatch[Any],
+        options: SubscriptionOptions,
+        removed: Sequence[str],
+        callback: Callback | None = None,
     ) -> ConjunctionBatch:
-        """Replace subscriptions by those of a template's rows, and return the new filters."""
+        """Replace subscriptions by those of a template's rows, all with one callback, and return the new filters."""
         with self._reserve(len(made.ids), removed) as reserved:
             numbers = _array(reserved)
             one = CompiledSubscription(made.template.query, made.compiled, options)
@@ -183,7 +189,19 @@ class SubscriptionStore:
         if isinstance(made.template.query, Filter):
             self.filter_count += len(numbers)
         self._end_change(len(numbers) + len(removed))
+        if callback is not None:
+            self.deliveries.add(numbers, callback, self.generation)
         return added
+
+    def deliver(
+        self, ids: Sequence[str], callback: Callback | None, notifications: Sequence[Notification] = ()
+    ) -> None:
+        """Set the callback of subscriptions, if there is one, and give out the first notifications of new ones."""
+        if callback is not None:
+            numbers = np.fromiter(map(self.registry.number, ids), dtype=np.int64, count=len(ids))
+            self.deliveries.add(numbers, callback, self.generation)
+        if notifications and self.deliveries.is_wanted:
+            self.deliveries.offer(notifications)
 
     def withdraw(self, id_: str) -> None:
         """Remove a subscription, or raise `SubscriptionError` if there is none."""
@@ -309,6 +327,7 @@ class SubscriptionStore:
         """Remove subscriptions from the registry, the queries and the runtimes."""
         if ids:
             numbers = self.registry.remove_all(ids)
+            self.deliveries.remove(numbers)
             self.filter_count -= self.queries.remove(numbers)
             self._remove_numbers(numbers.tolist())
 
