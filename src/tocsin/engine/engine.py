@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from threading import RLock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, overload
 from uuid import uuid4
 
 import numpy as np
@@ -21,6 +21,7 @@ from tocsin.engine.bulk_subscriptions import TOGETHER, BulkSubscriptions, exchan
 from tocsin.engine.clock import Clock, SystemClock
 from tocsin.engine.delivery import Callback, Listener, check_callback
 from tocsin.engine.dry_run import dry_run
+from tocsin.engine.engine_options import EngineOptions
 from tocsin.engine.event_sources import (
     EventSource,
     as_arrow,
@@ -65,6 +66,7 @@ from tocsin.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from tocsin.engine.notification_stream import NotificationStream
+    from tocsin.engine.saving import SavedEngine
 
 _GIVEN: Final = ("stream", "time", "start", "id", "valid_until")
 _NOTHING: Final = (None,) * len(_GIVEN)
@@ -111,6 +113,8 @@ class Engine:
         memory_limit: int | None = None,
         view_matcher: str | None = None,
     ) -> None:
+        self._options = EngineOptions(matcher, lateness, out_of_orderness, memory_limit, view_matcher)
+        self._has_statistics = statistics is not None
         if out_of_orderness < 0:
             raise TocsinError(f"`out_of_orderness` is a number of ticks from 0 on, not {out_of_orderness}")
         self._clock = clock or SystemClock()
@@ -358,6 +362,60 @@ class Engine:
         with self._lock:
             self._pipeline.expire()
             return id in self._store.registry
+
+    # as a file
+
+    def save(self, path: str | PathLike[str]) -> SavedEngine:
+        """Write subscriptions, tables, kept events and options to one file; return what it holds, and what is left out.
+
+        The file is replaced once all is on the disk. Callbacks, a clock of one's own and partial matches of sequences are not
+        in it; they are named in `left_out`, and in the log. Other threads wait while the contents are gathered, and not
+        while they are written.
+        """
+        from tocsin.engine.saving import EngineContents, save_engine  # noqa: PLC0415 - few need it
+
+        with self._lock:
+            self._pipeline.expire()
+            contents = EngineContents.of(
+                self._options,
+                self._store,
+                self._pipeline.history,
+                self._clock,
+                waiting=self._buffer.waiting,
+                given={
+                    "statistics": self._has_statistics,
+                    "on_late": not isinstance(self._on_late, LateLog),
+                },
+            )
+        return save_engine(contents, Path(path))
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        *,
+        clock: Clock | None = None,
+        statistics: Statistics | None = None,
+        on_late: Callable[[Event], object] | None = None,
+    ) -> Self:
+        """Return an engine with the subscriptions, tables, kept events and options in a file that `save` wrote.
+
+        Indexes are built again. An engine with a clock that is neither a `SystemClock` nor an `EventClock` needs one here.
+        A file that is damaged, or is none of `save`, is refused.
+        """
+        from tocsin.engine.saving import SavedEngineFile  # noqa: PLC0415 - few need it
+
+        with SavedEngineFile(Path(path)) as saved:
+            given = saved.clock(clock)
+            engine = cls(clock=given, statistics=statistics, on_late=on_late, **saved.options())
+            saved.restore(engine._store, engine._pipeline.history)
+        return engine
+
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        raise TypeError(
+            "an engine cannot be pickled or copied: it has a lock, a clock and callbacks; write it to a file with "
+            "`engine.save(path)`, and make another one of it with `Engine.open(path)`"
+        )
 
     # push
 

@@ -19,7 +19,7 @@ from tocsin.engine.query_runtime import QueryRuntime
 from tocsin.language import Template
 from tocsin.language.check import QuerySource, read_query
 from tocsin.language.sequence_shapes import ShapedSequence, remember_sequence, shaped_sequence
-from tocsin.language.template.columns import Rows
+from tocsin.language.template.columns import Column, Rows
 from tocsin.language.text_shapes import shaped_text
 from tocsin.matching import ConjunctionBatch, IdArray
 from tocsin.model import Filter, Notification, Query, Subscription, View
@@ -29,6 +29,7 @@ from tocsin.model.options import ALWAYS, FOREVER, SubscriptionOptions, Validity
 from tocsin.model.subscription import Answer
 from tocsin.sequences.runtime import SequenceRuntime
 from tocsin.structures.memory import give_back
+from tocsin.structures.packed_strings import LazyStrings
 from tocsin.subscriptions.queries import QueryStore
 from tocsin.subscriptions.registry import SubscriptionRegistry
 from tocsin.subscriptions.results import Difference
@@ -202,6 +203,21 @@ class SubscriptionStore:
             self.deliveries.add(numbers, callback, self.generation)
         if notifications and self.deliveries.is_wanted:
             self.deliveries.offer(notifications)
+
+    def restore_template(
+        self,
+        template: Template,
+        columns: Mapping[str, Column],
+        rows: IdArray,
+        ids: LazyStrings,
+        options: SubscriptionOptions,
+    ) -> None:
+        """Add rows of a template that were subscribed before, from their columns."""
+        runtime = self._runtime(type(template.query))
+        clauses = runtime is self.filters and self.filters.clauses
+        bound = template.restore_rows(columns, rows, clauses=clauses)
+        made = TemplateBatch.restore(template, bound, ids, partial(runtime.compile_rows, options=options))
+        self.add_template(made, options, [])
 
     def withdraw(self, id_: str) -> None:
         """Remove a subscription, or raise `SubscriptionError` if there is none."""

@@ -256,6 +256,11 @@ class SequenceRuntime:
         self.ticks.lengths[stream] = length
         self._buffer.forget(stream)
 
+    @property
+    def declared(self) -> dict[str, int]:
+        """Return the microseconds of a tick of each stream for which they were declared."""
+        return {name: length for name, length in self.ticks.lengths.items() if name not in self._lent}
+
     def reads(self, stream: str | None) -> bool:
         """Tell whether some sequence reads a stream."""
         return stream is not None and self.streams[stream] > 0

@@ -77,6 +77,21 @@ class BatchRows(Generic[Batch]):
         self._columns.batch[numbers] = code
         self._columns.row[numbers] = np.arange(len(numbers))
 
+    def codes(self, numbers: Int64s) -> Int32s:
+        """Return a code for the batch of each number, -1 for numbers that are in none."""
+        batch = self._columns.batch
+        found = np.full(len(numbers), _NONE, dtype=np.int32)
+        known = numbers < len(batch)
+        found[known] = batch[numbers[known]]
+        return found
+
+    def rows_of(self, numbers: Int64s) -> Batch:
+        """Return the rows of these numbers, which are all in one batch; the batch itself if they are all of it, in its order."""
+        batch: Batch = self._batches[self._columns.batch.item(numbers.item(0))]
+        rows = self._columns.row[numbers].astype(np.int64)
+        is_whole = len(rows) == len(batch) and bool((rows == np.arange(len(rows))).all())
+        return batch if is_whole else batch.take(rows)
+
     def find(self, number: int) -> tuple[Batch, int]:
         """Return the batch of a number, and its row there; the number must be in one."""
         batch, row = self._columns

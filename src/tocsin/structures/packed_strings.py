@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Final, Self, overload
+from typing import Any, Final, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,26 @@ class PackedStrings(LazyStrings):
         np.cumsum(np.fromiter(lengths, dtype=np.int64, count=len(strings)), out=offsets[1:])
         is_short = len(self._data) < 1 << 32
         self._offsets: NDArray[np.uint32] | Int64s = offsets.astype(np.uint32) if is_short else offsets
+
+    @classmethod
+    def of_parts(cls, data: bytes, offsets: NDArray[Any]) -> PackedStrings:
+        """Return the strings of which these are `data` and `offsets`, or raise `ValueError` if they do not fit."""
+        fits = offsets.ndim == 1 and offsets.dtype in (np.uint32, np.int64) and len(offsets) > 0
+        if not fits or offsets[0] != 0 or offsets[-1] != len(data) or (offsets[1:] < offsets[:-1]).any():
+            raise ValueError("the ends of strings do not fit their characters")
+        packed = cls(())
+        packed._data, packed._offsets = data, offsets
+        return packed
+
+    @property
+    def data(self) -> bytes:
+        """Return the characters of all strings in UTF-8."""
+        return self._data
+
+    @property
+    def offsets(self) -> NDArray[np.uint32] | Int64s:
+        """Return where in `data` each string begins, and the end of the last one."""
+        return self._offsets
 
     def __len__(self) -> int:
         return len(self._offsets) - 1

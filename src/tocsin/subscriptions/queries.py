@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
@@ -31,7 +31,7 @@ _READ: Final = 4096  # texts whose queries are at hand
 _FEW: Final = 64  # texts up to which each is kept as a string
 
 
-class _StoredTemplate(Struct, eq=False, frozen=True):
+class StoredTemplate(Struct, eq=False, frozen=True):
     """The rows of one template."""
 
     template: Template
@@ -40,12 +40,13 @@ class _StoredTemplate(Struct, eq=False, frozen=True):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, positions: IdArray, /) -> _StoredTemplate:
-        return _StoredTemplate(self.template, self.rows.take(positions))
+    def take(self, positions: IdArray, /) -> StoredTemplate:
+        """Return the rows at these positions."""
+        return StoredTemplate(self.template, self.rows.take(positions))
 
 
 class _StoredRow(NamedTuple):
-    stored: _StoredTemplate
+    stored: StoredTemplate
     row: int
 
 
@@ -61,7 +62,7 @@ class QueryStore:
         self._sources: list[
             Query | ShapedSequence | str | None
         ] = []  # [number] those that came one by one; it may be shorter
-        self._batches: BatchRows[_StoredTemplate | PackedStrings] = BatchRows()  # the others
+        self._batches: BatchRows[StoredTemplate | PackedStrings] = BatchRows()  # the others
         self._owners: InterningTable[str] = InterningTable()
         self._owner_codes: Int32s = np.full(0, _NOBODY, dtype=np.int32)  # [number]; it may be shorter
         self.weights: dict[int, float | Mapping[str, float]] = {}  # other than 1
@@ -127,6 +128,41 @@ class QueryStore:
         code = self._owners.codes.get(owner)
         return np.flatnonzero(self._owner_codes == code) if code is not None else _NO_NUMBERS
 
+    # in bulk, for those who store subscriptions elsewhere
+
+    def template_codes(self, numbers: IdArray) -> Int32s:
+        """Return a code of the batch of rows that each subscription is one of; -1 for those that did not come with a template."""
+        codes = self._batches.codes(numbers)
+        for code in np.unique(codes[codes >= 0]).tolist():
+            of = codes == code
+            if isinstance(self._batches.find(numbers[of].item(0))[0], PackedStrings):
+                codes[of] = -1
+        return codes
+
+    def template_rows(self, numbers: IdArray) -> StoredTemplate | None:
+        """Return the rows of subscriptions that came with one template; None if they did not come with any."""
+        if numbers.item(0) not in self._batches:
+            return None
+        batch = self._batches.find(numbers.item(0))[0]
+        if isinstance(batch, PackedStrings):
+            return None
+        found = self._batches.rows_of(numbers)
+        assert isinstance(found, StoredTemplate)  # noqa: S101 - as the one that it is of
+        return found
+
+    def texts(self, numbers: IdArray, to_text: Callable[[Query], str]) -> Sequence[str]:
+        """Return the texts of subscriptions, which `to_text` writes for those that did not come as such."""
+        codes = self._batches.codes(numbers)
+        if codes[0] >= 0 and (codes == codes[0]).all():
+            found = self._batches.rows_of(numbers)
+            if isinstance(found, PackedStrings):
+                return found
+        sources = map(self._source, numbers.tolist())
+        return [
+            source if isinstance(source, str) else to_text(self.query(number))
+            for number, source in zip(numbers.tolist(), sources, strict=True)
+        ]
+
     def add(self, number: int, source: Query | ShapedSequence | str, options: SubscriptionOptions) -> None:
         """Store the query of one subscription, or the text of a filter that selects nothing."""
         self._sources.extend([None] * (number + 1 - len(self._sources)))
@@ -149,7 +185,7 @@ class QueryStore:
     ) -> None:
         """Store the queries of a template's rows."""
         self.selecting += len(numbers) * _selects(template.query)
-        self._batches.add(numbers, _StoredTemplate(template, rows))
+        self._batches.add(numbers, StoredTemplate(template, rows))
         self._add_options(numbers, options)
 
     def remove(self, numbers: IdArray) -> int:

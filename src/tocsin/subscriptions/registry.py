@@ -92,9 +92,13 @@ class SubscriptionRegistry:
     def __iter__(self) -> Iterator[str]:
         return (id_ for id_, _ in self.items())
 
+    def numbers(self) -> IdArray:
+        """Return the numbers of all subscriptions, in the order they came."""
+        return self.in_order(np.flatnonzero(self._columns.arrival[: self.capacity] >= 0))
+
     def items(self) -> Iterator[tuple[str, int]]:
         """Return the ids and numbers of all subscriptions as they are now, in the order they came."""
-        numbers = self.in_order(np.flatnonzero(self._columns.arrival[: self.capacity] >= 0))
+        numbers = self.numbers()
         return zip(self.ids_of(numbers), numbers.tolist(), strict=True)
 
     def in_order(self, numbers: IdArray) -> IdArray:
@@ -177,6 +181,13 @@ class SubscriptionRegistry:
             found[made[positions]] = ids.at_all(rows)
         listed: list[str] = found.tolist()
         return listed
+
+    def lazy_ids(self, numbers: IdArray) -> LazyStrings:
+        """Return the ids of subscriptions, at least one, as they are stored if they came together."""
+        codes = self._made.codes(numbers)
+        if codes[0] >= 0 and (codes == codes[0]).all():
+            return self._made.rows_of(numbers)
+        return PackedStrings(self.ids_of(numbers))
 
     def ids(self) -> NDArray[Any]:
         """Return all ids by number; None for a free number."""

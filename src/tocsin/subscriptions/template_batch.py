@@ -16,7 +16,7 @@ from tocsin.model.subscription import Answer
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.packed_strings import LazyStrings
 from tocsin.subscriptions.results import SubscribedMany
-from tocsin.subscriptions.template_ids import row_ids
+from tocsin.subscriptions.template_ids import hashes_of, row_ids
 
 Compiled_co = TypeVar("Compiled_co", covariant=True)
 
@@ -69,6 +69,21 @@ class TemplateBatch(Struct, Generic[Compiled_co], frozen=True):
             ids, hashes, kept = ids.take(left), hashes[left], kept.take(left)
         errors = sorted((*bound.errors, *repeated, *faulty), key=lambda error: error.row or 0)
         return cls(ids, hashes, parsed, compiled, kept, tuple(errors))
+
+    @classmethod
+    def restore(
+        cls,
+        template: Template,
+        rows: TemplateRows,
+        ids: LazyStrings,
+        compile_rows: CompileRows[Compiled_co],
+    ) -> TemplateBatch[Compiled_co]:
+        """Return the subscriptions of rows that were in a batch before; raise `TemplateError` if one does not compile."""
+        hashes = hashes_of(ids)
+        compiled, faulty = compile_rows(template, rows, ids)
+        if faulty:
+            raise faulty[0]
+        return cls(ids, hashes, template, compiled, rows, ())
 
     def result(
         self, notifications: tuple[Notification, ...] = (), answers: tuple[Answer, ...] = ()

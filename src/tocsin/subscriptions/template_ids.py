@@ -26,10 +26,10 @@ class PatternIds(LazyStrings):
     ('alert-1-y', ['alert-0-x', 'alert-1-y', 'alert-2-z'], ['alert-2-z'])
     """
 
-    __slots__ = ("_column", "_columns", "_format", "_parts")
+    __slots__ = ("_column", "_columns", "_format", "parts")
 
     def __init__(self, parts: Sequence[str | Column]) -> None:
-        self._parts = parts
+        self.parts = parts
         self._columns = [part for part in parts if not isinstance(part, str)]
         self._column = self._columns[0] if len(self._columns) == 1 else None
         literals = (
@@ -56,7 +56,16 @@ class PatternIds(LazyStrings):
 
     def take(self, positions: Int64s, /) -> PatternIds:
         """Return the ids at these positions."""
-        return PatternIds([part if isinstance(part, str) else part[positions] for part in self._parts])
+        return PatternIds([part if isinstance(part, str) else part[positions] for part in self.parts])
+
+
+def hashes_of(ids: LazyStrings) -> Int64s:
+    """Return the hash of each id."""
+    hashes = np.empty(len(ids), dtype=np.int64)
+    for begin in range(0, len(ids), _SLICE):
+        names = ids.listed(begin, min(begin + _SLICE, len(ids)))
+        hashes[begin : begin + len(names)] = np.fromiter(map(hash, names), dtype=np.int64, count=len(names))
+    return hashes
 
 
 def row_ids(

@@ -88,6 +88,11 @@ class ViewRuntime:
         return len(self._additions)
 
     @property
+    def unreported(self) -> int:
+        """Return how many views have an answer that was not reported, because they did not apply then."""
+        return len(self._unreported)
+
+    @property
     def most_at_once(self) -> int:
         """Return the number of events that may be processed together, so that their changes fit in memory."""
         return max(1, _MOST_CHANGES // max(len(self), 1))

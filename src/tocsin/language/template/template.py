@@ -149,6 +149,15 @@ class Template:
             np.flatnonzero(never),
         )
 
+    def restore_rows(
+        self, columns: Mapping[str, Column], rows: NDArray[np.int64], *, clauses: bool = False
+    ) -> TemplateRows:
+        """Return rows that `bind_many` has checked before, from their columns."""
+        normal: Dnf | Cnf | None = None
+        if isinstance(self.query, Filter):
+            normal = (to_normal if clauses else to_dnf)(self.query.condition)
+        return TemplateRows(self.query, normal, columns, rows)
+
     def _check_roles(self, columns: Mapping[str, Column], faults: Faults) -> None:
         """Add an error for each row with a value of a kind that its parameter's role does not allow."""
         for name, column in columns.items():
