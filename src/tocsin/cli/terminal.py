@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Protocol, TypeVar
@@ -12,17 +12,31 @@ from typing import IO, Protocol, TypeVar
 import rich.progress
 from rich.console import Console
 from rich.text import Text
+from rich.tree import Tree
 
+from tocsin.display.text import counted as counted  # noqa: PLC0414 - for the commands
+from tocsin.display.text import shortened as shortened  # noqa: PLC0414
+from tocsin.display.trees import Branch, Style
 from tocsin.engine import Engine
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.files import is_standard
 from tocsin.language.printer import value_text
 from tocsin.model import Notification
-from tocsin.model.subscription import Answer, AnswerItem
+from tocsin.views.explanation_tree import answer_text
 
 Item = TypeVar("Item")
 
 errors = Console(stderr=True, highlight=False)
+
+_COLOURS = {
+    Style.PLAIN: "",
+    Style.GOOD: "green",
+    Style.BAD: "red",
+    Style.UNKNOWN: "yellow",
+    Style.QUIET: "dim",
+    Style.STRONG: "bold",
+    Style.COUNT: "cyan",
+}
 
 _SHOWN = 20
 _STEP = 256  # items between two updates of the progress
@@ -82,14 +96,26 @@ def note(text: str) -> None:
     errors.print(text, style="dim", markup=False, soft_wrap=True)
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun: `1 event`, `2 events`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def print_trees(trees: Sequence[Branch], to: Console) -> None:
+    """Print trees; a line alone is not wrapped."""
+    for tree in trees:
+        if tree.branches:
+            to.print(_rich_tree(tree))
+        else:
+            to.print(_rich_line(tree), soft_wrap=True)
 
 
-def shortened(text: str, width: int) -> str:
-    """Return a text cut to a width, with an ellipsis where it was cut."""
-    return text if len(text) <= width else text[: width - 1] + "…"
+def _rich_tree(branch: Branch, tree: Tree | None = None) -> Tree:
+    made = Tree(_rich_line(branch)) if tree is None else tree.add(_rich_line(branch))
+    for one in branch.branches:
+        _rich_tree(one, made)
+    return made
+
+
+def _rich_line(branch: Branch) -> Text:
+    line = Text.assemble(*((span.text, _COLOURS[span.style]) for span in branch.line))
+    line.rstrip()
+    return line
 
 
 def flushed(engine: Engine) -> Iterator[Notification]:
@@ -112,17 +138,6 @@ def _answers(note: Notification) -> str:
         return ", ".join([*parts, *(f"+ {answer_text(one)}" for one in note.added)])
     new = answer_text(note.new)
     return f"{answer_text(note.old)} → {new}" if note.event_ids else new
-
-
-def answer_text(answer: Answer | AnswerItem) -> str:
-    """Return an answer, or one of its values or rows, in one line."""
-    if answer is None:
-        return "null"
-    if isinstance(answer, tuple):
-        return f"({', '.join(map(answer_text, answer))})"
-    if isinstance(answer, Mapping):
-        return f"{{{', '.join(f'{name}={answer_text(one)}' for name, one in answer.items())}}}"
-    return value_text(answer)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from uuid import uuid4
 import numpy as np
 from msgspec.structs import replace as changed
 
+from tocsin.display.text import counted, summary
 from tocsin.engine.batch_matching import BatchMatcher
 from tocsin.engine.bulk_subscriptions import TOGETHER, BulkSubscriptions, exchange
 from tocsin.engine.clock import Clock, SystemClock
@@ -451,6 +452,19 @@ class Engine:
         if self._store.deliveries.waiting:
             self._store.deliveries.run(self._lock)
 
+    def __repr__(self) -> str:
+        store, pipeline = (
+            self._store,
+            self._pipeline,
+        )  # read without the lock: a debugger must not wait for it
+        counts = [
+            (len(store.registry), "subscription"),
+            (len(store.views.tables), "table"),
+            (pipeline.published, "event"),
+            (pipeline.notified, "notification"),
+        ]
+        return summary(self, [counted(count, noun) for count, noun in counts])
+
     # events
 
     def publish(
@@ -732,7 +746,9 @@ class Engine:
         parsed = read_query(query).query
         fields = EventFields(time=time, start=start)
         rows = list(read_events(as_arrow(events), self._reader, stream, fields))
-        return dry_run(parsed, rows, self._store, self._out_of_orderness)
+        found = dry_run(parsed, rows, self._store, self._out_of_orderness)
+        streams = (row.stream for row in rows if isinstance(row, Event))
+        return changed(found, tick=self.ticks.length(next(streams, None)))
 
     def stats(self) -> EngineStats:
         """Return sizes and counts."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tocsin.display.text import summary
 from tocsin.formats.notifications import (
     answer_record,
     attributes_text,
@@ -39,6 +40,8 @@ NOTIFICATION_COLUMNS: Final = (
     ("witness", pa.string()),
     ("answer", pa.string()),
 )
+
+_SHOWN: Final = 2  # notifications in the representation
 
 
 class NotificationPart(Protocol):
@@ -277,6 +280,19 @@ class Notifications(Sequence[Notification]):
             return ids
         starts = np.cumsum([0, *(len(part.rows) for part in self._parts)])
         return list(map(ids.__getitem__, (starts[self._order[0]] + self._order[1]).tolist()))
+
+    def __repr__(self) -> str:
+        from tocsin.engine.display import notification_values  # noqa: PLC0415 - to look at it is rare
+
+        shown = (self[i] for i in range(min(_SHOWN, len(self))))
+        first = [f"{note.subscription} ({notification_values(note, 50)})" for note in shown]
+        more = ["…"] if len(self) > _SHOWN else []
+        return summary(self, [f"{len(self):,}"], first=[*first, *more])
+
+    def _repr_html_(self) -> str:
+        from tocsin.engine.display import notifications_table  # noqa: PLC0415 - only notebooks need it
+
+        return notifications_table(self)
 
     def keep_events(self) -> None:
         """Read the events of filters now, since what they are read from may change."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tocsin.display.text import counted, shortened, summary
 from tocsin.formats import Fault
 from tocsin.matching import IdArray, MatcherStats
 from tocsin.model import Event, Notification, Value
@@ -31,7 +32,7 @@ class DryRun(Struct, frozen=True):
     """The result of a dry run: the matched events, the number of examined ones, and the refused records.
 
     For a sequence, `events` are those that completed it, and `late` those that came out of order and did not reach it;
-    `notifications` are those that a sequence or a view would have sent.
+    `notifications` are those that a sequence or a view would have sent. `tick` is the length of the events' ticks in microseconds.
     """
 
     events: tuple[Event, ...]
@@ -39,9 +40,26 @@ class DryRun(Struct, frozen=True):
     faults: tuple[Fault, ...] = ()
     notifications: tuple[Notification, ...] = ()
     late: tuple[Event, ...] = ()
+    tick: int = 1
 
     def __bool__(self) -> bool:
         return bool(self.events)
+
+    @property
+    def fired(self) -> int:
+        """Return how often the query would have notified."""
+        return len(self.notifications) or len(self.events)
+
+    def __repr__(self) -> str:
+        refused = f"{counted(len(self.faults), 'record')} refused" if self.faults else ""
+        late = f"{len(self.late):,} late" if self.late else ""
+        fired = f"would have fired {counted(self.fired, 'time')} in {counted(self.examined, 'event')}"
+        return summary(self, [fired, refused, late])
+
+    def _repr_html_(self) -> str:
+        from tocsin.engine.display import dry_run_chart  # noqa: PLC0415 - only notebooks need it
+
+        return dry_run_chart(self)
 
 
 class NamedMatches(Struct, frozen=True):
@@ -92,6 +110,16 @@ class NamedMatches(Struct, frozen=True):
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return (self[row] for row in range(len(self)))
 
+    def __repr__(self) -> str:
+        found = f"{counted(len(self.ids), 'match')} of {counted(len(self), 'row')}"
+        refused = f"{counted(len(self.faults), 'row')} refused" if self.faults else ""
+        return summary(self, [found, refused], first=self.ids)
+
+    def _repr_html_(self) -> str:
+        from tocsin.engine.display import matches_table  # noqa: PLC0415 - only notebooks need it
+
+        return matches_table(self)
+
     def to_arrow(self) -> pa.Table:
         """Return one line per match, with the columns `row` and `subscription`, and `score` if they are ranked."""
         rows = np.repeat(np.arange(len(self)), np.diff(self.offsets))
@@ -126,6 +154,14 @@ class NamedSequenceMatches(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.subscriptions)
+
+    def __repr__(self) -> str:
+        return summary(self, [counted(len(self), "sequence")], first=self.subscriptions)
+
+    def _repr_html_(self) -> str:
+        from tocsin.engine.display import sequence_matches_table  # noqa: PLC0415 - only notebooks need it
+
+        return sequence_matches_table(self)
 
     def notifications(self, generation: int) -> list[Notification]:
         """Return a notification of each sequence, which names no events: the rows have no ids."""
@@ -162,6 +198,14 @@ class NamedAnswerChanges(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        return summary(self, [counted(len(self), "changed answer")], first=list(self.subscriptions[:4]))
+
+    def _repr_html_(self) -> str:
+        from tocsin.engine.display import answer_changes_table  # noqa: PLC0415 - only notebooks need it
+
+        return answer_changes_table(self)
 
     def notifications(self, ends: IdArray, generation: int) -> list[Notification]:
         """Return a notification of each change, given when the table's rows ended; it names no event: rows have no ids."""
@@ -207,7 +251,25 @@ class EngineStats(Struct, frozen=True):
     sequences: SequenceRuntimeStats = SequenceRuntimeStats()
     views: ViewStats = ViewStats()
 
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{name.replace('_', ' ')} {getattr(self, name):,}" for name in self.__struct_fields__[:8]
+        )
+        parts = (f"  {name}: {_counts(getattr(self, name))}" for name in self.__struct_fields__[8:])
+        return "\n".join([f"<EngineStats: {counts}", *parts]) + ">"
+
     @property
     def late(self) -> int:
         """Return how many events came too late for sequences."""
         return self.sequences.late
+
+
+def _counts(stats: Struct) -> str:
+    """Return the counts of a runtime in one line."""
+    fields = {name: getattr(stats, name) for name in stats.__struct_fields__}
+    counts = fields | dict(fields.pop("details", None) or {})
+    texts = (
+        f"{name} {value:,.6g}" if isinstance(value, float) else f"{name} {value:,}"
+        for name, value in counts.items()
+    )
+    return shortened(", ".join(texts), 160)

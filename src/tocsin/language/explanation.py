@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -10,6 +11,9 @@ from tocsin.language.printer import condition_text
 from tocsin.language.semantics import condition_truth, value_of
 from tocsin.model.conditions import And, Condition, Constant, Not, Predicate
 from tocsin.model.values import Value
+
+if TYPE_CHECKING:
+    from tocsin.display.trees import Branch
 
 
 class Reason(Struct, frozen=True):
@@ -50,6 +54,32 @@ class EventExplanation(Struct, frozen=True):
     def failed(self) -> tuple[Reason, ...]:
         """Return the predicates that failed; none if the condition is true."""
         return self.reason.failed()
+
+    def trees(self) -> list[Branch]:
+        """Return the explanation as trees, as the command line prints it."""
+        from tocsin.language.explanation_tree import filter_trees  # noqa: PLC0415 - to look at it is rare
+
+        return filter_trees(self)
+
+    def __str__(self) -> str:
+        from tocsin.display.trees import text_of  # noqa: PLC0415
+
+        return text_of(self.trees())
+
+    def __repr__(self) -> str:
+        from tocsin.display.text import summary  # noqa: PLC0415
+
+        return summary(self, [f"`{self.subscription}`", *self._facts()])
+
+    def _facts(self) -> list[str]:
+        """Return what the representation says beside the id."""
+        return [self.trees()[-1].text()]
+
+    def _repr_html_(self) -> str:
+        from tocsin.display.html import box, head  # noqa: PLC0415
+        from tocsin.display.trees import html_of  # noqa: PLC0415
+
+        return box(head(self.subscription), f'<div class="mono">{html_of(self.trees())}</div>')
 
 
 def explain_condition(condition: Condition, attributes: Mapping[str, Value]) -> Reason:

@@ -56,7 +56,7 @@ class WitnessStep(Struct, frozen=True, gc=False):
 
 # No notification and no event is part of a cycle: the garbage collector, which took longer to look through them than it took to make
 # them, is not told of them.
-class Notification(Struct, frozen=True, gc=False):
+class Notification(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """A message to one subscriber about one event, one completed sequence, or one change of an answer.
 
     `values` holds the selected values, or the computed values of a sequence that selects nothing. `witness` holds the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -18,6 +18,9 @@ from tocsin.sequences.drawing import draw
 from tocsin.sequences.inspection import Instance, NodeState, SequenceState
 from tocsin.sequences.oracle.occurrences import value_of
 from tocsin.sequences.substitution import replace_condition_leaves
+
+if TYPE_CHECKING:
+    from tocsin.display.trees import Branch
 
 _Computed: TypeAlias = tuple[tuple[algebra.Computed, ...], ...]
 
@@ -85,6 +88,26 @@ class SequenceExplanation(EventExplanation, frozen=True, kw_only=True):
     def drawing(self, *, title: str = "") -> str:
         """Return a drawing of the automaton and its instances, in SVG."""
         return draw(self.automaton, self.state, title=title)
+
+    def trees(self) -> list[Branch]:
+        """Return the automaton as a tree, with its instances and the effect of the event, if there is one."""
+        from tocsin.language.explanation_tree import outside_lines  # noqa: PLC0415 - to look at it is rare
+        from tocsin.sequences.explanation_tree import automaton_tree  # noqa: PLC0415
+
+        return [automaton_tree(self), *outside_lines(self.outside)]
+
+    def _facts(self) -> list[str]:
+        from tocsin.display.text import counted  # noqa: PLC0415
+
+        return [counted(len(self.nodes), "node"), counted(self.instances, "instance")]
+
+    def _repr_html_(self) -> str:
+        from tocsin.display.html import box, details, head, picture  # noqa: PLC0415
+        from tocsin.display.trees import html_of  # noqa: PLC0415
+
+        drawing = picture(self.drawing(), f"the automaton of {self.subscription}")
+        tree = details("its conditions and instances", f'<div class="mono">{html_of(self.trees())}</div>')
+        return box(head(self.subscription), drawing, tree)
 
 
 def explain_sequence(

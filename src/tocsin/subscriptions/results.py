@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from tocsin.display.text import counted, summary
 from tocsin.model import Notification
 from tocsin.model.errors import TemplateError, TocsinError
 from tocsin.model.subscription import Answer
@@ -20,6 +21,10 @@ class Subscribed(Struct, frozen=True):
     id: str
     notifications: tuple[Notification, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        warned = f"{counted(len(self.warnings), 'warning')}: {self.warnings[0]}" if self.warnings else ""
+        return summary(self, [f"`{self.id}`", _notified(self.notifications), warned])
 
     @property
     def answer(self) -> Answer:
@@ -40,6 +45,11 @@ class SubscribedMany(Struct, frozen=True):
     notifications: tuple[Notification, ...] = ()
     answers: tuple[Answer, ...] = ()
 
+    def __repr__(self) -> str:
+        never = f"{len(self.never):,} that can never match" if self.never else ""
+        facts = [counted(len(self.ids), "subscription"), _failed(len(self.errors)), never]
+        return summary(self, [*facts, _notified(self.notifications)], first=self.ids)
+
 
 class SubscribedAll(Struct, frozen=True):
     """New subscriptions that were given one by one: their ids, and the errors and warnings of those that have some.
@@ -51,6 +61,11 @@ class SubscribedAll(Struct, frozen=True):
     errors: Mapping[int, TocsinError] = {}
     warnings: Mapping[str, tuple[str, ...]] = {}
     notifications: tuple[Notification, ...] = ()
+
+    def __repr__(self) -> str:
+        warned = counted(len(self.warnings), "warning") if self.warnings else ""
+        facts = [counted(len(self.ids), "subscription"), _failed(len(self.errors)), warned]
+        return summary(self, [*facts, _notified(self.notifications)], first=self.ids)
 
 
 class Difference(Struct, frozen=True):
@@ -64,3 +79,16 @@ class Difference(Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed)
+
+    def __repr__(self) -> str:
+        names = ("added", "changed", "removed", "unchanged")
+        facts = [f"{len(getattr(self, name)):,} {name}" for name in names]
+        return summary(self, facts, first=self.added or self.changed or self.removed)
+
+
+def _failed(count: int) -> str:
+    return f"{count:,} refused" if count else ""
+
+
+def _notified(notifications: Sequence[Notification]) -> str:
+    return counted(len(notifications), "notification") if notifications else ""

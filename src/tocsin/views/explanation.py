@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tocsin.language.explanation import EventExplanation, Reason, explain_condition
 from tocsin.language.printer import condition_text
 from tocsin.model import Subscription, View
@@ -9,6 +11,9 @@ from tocsin.model.subscription import Answer
 from tocsin.views.answer_changes import same_answer
 from tocsin.views.changes import Row
 from tocsin.views.compiled import CompiledRangeView, CompiledView
+
+if TYPE_CHECKING:
+    from tocsin.display.trees import Branch
 
 
 class ViewExplanation(EventExplanation, frozen=True, kw_only=True):
@@ -23,6 +28,12 @@ class ViewExplanation(EventExplanation, frozen=True, kw_only=True):
     answer: Answer
     new_answer: Answer
     before: Reason | None = None
+
+    def trees(self) -> list[Branch]:
+        """Return the answer, the rows before and after the event, and the answer that it gives."""
+        from tocsin.views.explanation_tree import view_trees  # noqa: PLC0415 - to look at it is rare
+
+        return view_trees(self)
 
 
 def explain_view(
