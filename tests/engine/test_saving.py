@@ -189,6 +189,8 @@ def test_what_cannot_be_saved_is_named_and_must_be_given_again(
     ]
     assert engine.stats().sequences.instances > 0
     assert all(text in caplog.text for text in left_out)
+    about = json.loads(zipfile.ZipFile(path).read("about.json"))
+    assert about["clock"] == {"kind": "other", "name": "ManualClock"}
     with pytest.raises(SavedError, match=r"a ManualClock; give one: `Engine.open\(…, clock=…\)`"):
         Engine.open(path)
     assert len(Engine.open(path, clock=ManualClock(), on_late=print)) == 1

@@ -89,7 +89,8 @@ class EngineContents(Struct, frozen=True):
 def _clock_contents(clock: Clock) -> dict[str, Any]:
     if type(clock) is EventClock:
         return {"kind": "EventClock", "now": clock.now()}
-    return {"kind": type(clock).__name__}
+    is_system = type(clock) is SystemClock
+    return {"kind": "SystemClock"} if is_system else {"kind": "other", "name": type(clock).__name__}
 
 
 def _table_contents(table: StoredTable) -> tuple[str, Mapping[str, Any], Any]:
@@ -221,7 +222,7 @@ class SavedEngineFile:
             return EventClock(now)
         if kind != "SystemClock":
             raise SavedError(
-                f"its engine had a clock of its own, a {kind}; give one: `Engine.open(…, clock=…)`",
+                f"its engine had a clock of its own, a {about.get('name')}; give one: `Engine.open(…, clock=…)`",
                 str(self._path),
             )
         return None
