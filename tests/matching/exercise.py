@@ -43,6 +43,9 @@ def exercise(matcher: Matcher) -> None:
     matcher.add(ConjunctionBatch.of_rows(_read_only(70, 71), rows))
     matcher.match(EventBatch.of(map(read_event, EVENTS)))
     matcher.match(EventBatch.of_dicts([*EVENTS, {"a": float("nan")}]))
+    for event in EVENTS:
+        matcher.match_one(event)  # type: ignore[arg-type]
+    matcher.match_one({f"w{i}": i for i in range(99)})
     matcher.explain(read_event(EVENTS[1]), 0)
     matcher.stats()
     if isinstance(matcher, ClusteredMatcher):

@@ -15,6 +15,7 @@ import numpy as np
 from tocsin.language import parse_condition, to_cnf, to_dnf
 from tocsin.language.semantics import truth
 from tocsin.matching._kernels.gathering import DIGITS, NEEDS_RESIDUAL, gather_ids
+from tocsin.matching._kernels.single_event import NO_ROOM, NO_STATE_ROOM, NOT_EXACT
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray, Matches
 from tocsin.matching.column_scan import ROWS_A_COLUMN, satisfying
 from tocsin.matching.conjunction_store import state as conjunction_store
@@ -32,6 +33,7 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.matcher import Explanation, MatcherStats
 from tocsin.matching.oracle import explain_conjunctions
 from tocsin.matching.saved import MatcherParts, arrays_of, rebuilt
+from tocsin.matching.single_events import SingleEvents
 from tocsin.matching.statistics import Statistics
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError, SavedMatcherError, SavedStatisticsError
@@ -40,6 +42,7 @@ from tocsin.model.values import Value
 from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
 
+MAINTAINED: Final = 64  # events that are matched one by one between two rounds of maintenance
 SLICE: Final = 1 << 16  # expressions that are removed or recalled at a time
 
 # A small workload that reaches every kernel: see `warm_up`.
@@ -77,6 +80,8 @@ class IndexedMatcher(ABC):
         self._lock = RLock()
         self._statistics: Statistics | None = None
         self._removing: Keys | None = None  # numbers whose ids are gone already, then -1
+        self._single_events = SingleEvents(self.vocabulary)
+        self._unmaintained = 0  # events that were matched one by one since the last maintenance
 
     @property
     def _store(self) -> ConjunctionStore:
@@ -237,7 +242,43 @@ class IndexedMatcher(ABC):
 
     def match_one(self, attributes: Mapping[str, Value]) -> IdArray:
         """Return the ids of the subscriptions that one event satisfies, ascending and without repeats."""
-        return self.match(EventBatch([attributes])).ids
+        with self._lock:
+            found = self._find_one(attributes)
+            self._unmaintained += 1
+            if self._unmaintained == MAINTAINED:
+                self._unmaintained = 0
+                self._maintain(MAINTAINED)
+            return found
+
+    def _find_one(self, attributes: Mapping[str, Value]) -> IdArray:
+        """Encode one event, and find, count and gather in one call of a kernel."""
+        return self._find_encoded(attributes, self._single_events.encode(attributes))
+
+    def _find_encoded(self, attributes: Mapping[str, Value], pairs: int) -> IdArray:
+        """Do so for an event that is encoded already, in up to so many pairs."""
+        events = self._single_events
+        while (count := self._match_event(events.address, pairs)) < 0:
+            if count == NO_ROOM:
+                events.make_room(self._wanted_room())
+            elif count == NO_STATE_ROOM:
+                self._make_state_room()
+            elif count == NOT_EXACT:
+                pairs = events.encode_exactly(attributes)
+            else:
+                return self._gather(EventBatch([attributes]), *events.found()).ids
+        return events.ids(count)
+
+    @abstractmethod
+    def _match_event(self, event: Any, pairs: int) -> int:
+        """Match the event at this address, of up to so many pairs, by a kernel that ends with `gather_single`."""
+
+    def _wanted_room(self) -> int:
+        """Return how many expressions the last event may satisfy, or 0 if the kernel did not say."""
+        return 0
+
+    def _make_state_room(self) -> None:
+        """Make room in the state for the last event."""
+        raise NotImplementedError  # by matchers whose kernel returns NO_STATE_ROOM
 
     @abstractmethod
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
@@ -303,7 +344,9 @@ class IndexedMatcher(ABC):
 
     def _use(self, events: list[dict[str, object]]) -> None:
         """Match events, and do whatever else compiles a kernel."""
-        self.match(EventBatch.of_dicts(events))
+        batch = EventBatch.of_dicts(events)
+        self.match(batch)
+        self.match_one(batch.attributes(0))
 
     # statistics of the matcher
 

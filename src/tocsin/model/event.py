@@ -60,7 +60,7 @@ def read_event(
     >>> read_event({"symbol": "IBM", "data": {"price": 101.5, "note": None}}, id="e1", time=17)
     Event(id='e1', attributes={'symbol': 'IBM', 'data.price': 101.5}, stream=None, start=17, end=17, ...)
     """
-    if not isinstance(data, Mapping):
+    if type(data) is not dict and not isinstance(data, Mapping):
         raise EventError(f"an event is a mapping of attributes, not {type(data).__name__}")
     if stream is not None:
         _check_stream(stream)

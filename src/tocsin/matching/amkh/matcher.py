@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 import numpy as np
 
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.coordinates import KNOWN
-from tocsin.matching.amkh._kernels.matching import match
+from tocsin.matching.amkh._kernels.matching import decay, match, match_event
 from tocsin.matching.amkh._kernels.placement import prepare
 from tocsin.matching.amkh._kernels.uses import forget, keep
 from tocsin.matching.amkh.choice import choose, cost_of, is_better
@@ -21,8 +21,19 @@ from tocsin.matching.amkh.figures import clauses_of, cuts_of, figures_of, recent
 from tocsin.matching.amkh.index_pair import IndexPair
 from tocsin.matching.amkh.scheme import ALL_CLASSES, Hashing, Scheme
 from tocsin.matching.amkh.staleness import COUNTS, Staleness
-from tocsin.matching.amkh.state import Bucket, Index, IndexTop, Setting, State, StoredColumn, Top, Total
-from tocsin.matching.base import SLICE, longer
+from tocsin.matching.amkh.state import (
+    AmkhStateAddress,
+    Bucket,
+    Hashed,
+    Index,
+    IndexTop,
+    Setting,
+    State,
+    StoredColumn,
+    Top,
+    Total,
+)
+from tocsin.matching.base import MAINTAINED, SLICE, longer
 from tocsin.matching.batches import EventBatch, IdArray
 from tocsin.matching.conjunction_store import state as conjunction_store
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
@@ -35,7 +46,9 @@ from tocsin.matching.statistics import Statistics
 from tocsin.matching.stored_matcher import StoredMatcher, with_lists
 from tocsin.model.errors import MatcherError, SavedMatcherError
 from tocsin.model.event import Event
+from tocsin.model.values import Value
 from tocsin.structures import hash_index
+from tocsin.structures.addresses import Addressed
 from tocsin.structures.growth import bytes_of
 
 _SAMPLE: Final = 256  # conjunctions by which schemes are compared
@@ -46,6 +59,7 @@ _PAUSE: Final = 20_000  # events between two reviews
 _FIRST_PAUSE: Final = 2_000
 _PACE: Final = 20  # conjunctions that are moved to another index for each event, or each that is added
 _MEMORY: Final = 50_000  # events after which a count weighs half
+_ONE_EVENT: Final = 0.5 ** (1 / _MEMORY)
 _OURS: Final = Scheme(None, 4, 2, equalities=True)  # while there is nothing to choose
 
 
@@ -94,6 +108,7 @@ class Amkh(StoredMatcher):
         self.weights = dict(weights or {})
         super().__init__(vocabulary)
         self._state: State = arrays.new_state()
+        self._addressed = Addressed[Hashed](AmkhStateAddress)
         self._scheme = self._first_scheme()
         self._indexes = IndexPair(self._empty_index(self._scheme, None))
         self._moved = 0  # conjunctions that were considered for a move to another index,
@@ -294,26 +309,44 @@ class Amkh(StoredMatcher):
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin."""
         count = len(events.offsets) - 1
-        self._finish_pending()
-        state = arrays.with_fields(self._state, self.vocabulary.names.top)
-        pairs = 3 * int(np.diff(events.offsets).max(initial=0)) + 2
-        scratch = arrays.with_pairs(state.scratch, pairs, 0)
-        self._state = state if scratch is state.scratch else state._replace(scratch=scratch)
-        self._indexes.grow(self.vocabulary.names.top)
+        self._prepare(int(np.diff(events.offsets).max(initial=0)))
         if self._pause <= count:  # the scheme is soon to be considered
             self._recent = recent(events)
         found, offsets = self._match(self._indexes.current, events)
         if self._indexes.following is not None:
             found, offsets = _merged((found, offsets), self._match(self._indexes.following, events))
-            state.totals[Total.SEEN] -= count
-        totals = state.totals
-        totals[Total.SHARE] /= 0.5 ** (count / _MEMORY)
-        if totals[Total.SHARE] > 1e100:
-            state.fields.seen[:] /= totals[Total.SHARE]
-            state.fields.since[:] /= totals[Total.SHARE]
-            totals[Total.EVENTS] /= totals[Total.SHARE]
-            totals[Total.SHARE] = 1.0
+            self._state.totals[Total.SEEN] -= count
+        decay(self._state, 0.5 ** (count / _MEMORY))
         return found, offsets
+
+    def _find_one(self, attributes: Mapping[str, Value]) -> IdArray:
+        if self._indexes.following is None and self._pause > MAINTAINED:
+            return super()._find_one(attributes)
+        # While conjunctions move there are two indexes, and just before the scheme is considered events are kept.
+        batch = EventBatch([attributes])
+        return self._gather(batch, *self.match_encoded(encode_events(batch, self.vocabulary))).ids
+
+    def _match_event(self, event: Any, pairs: int) -> int:
+        self._prepare(pairs)
+        known, index = self._addressed.state, self._indexes.current
+        if known is None or known.state is not self._state or known.hashed is not index:
+            known = Hashed(self._state, index)
+        return match_event(self._addressed.address(known), event, _ONE_EVENT)
+
+    def _wanted_room(self) -> int:
+        return int(self._state.tops[Top.ROOM])
+
+    def _make_state_room(self) -> None:
+        sums = int(self._state.tops[Top.SUMS])
+        self._state = self._state._replace(scratch=arrays.with_pairs(self._state.scratch, 0, sums))
+
+    def _prepare(self, pairs: int) -> None:
+        """Make room for an event of so many pairs, and for all attributes there are by now."""
+        self._finish_pending()
+        state = arrays.with_fields(self._state, self.vocabulary.names.top)
+        scratch = arrays.with_pairs(state.scratch, 3 * pairs + 2, 0)
+        self._state = state if scratch is state.scratch else state._replace(scratch=scratch)
+        self._indexes.grow(self.vocabulary.names.top)
 
     def _match(self, index: Index, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions of one index that each event satisfies, and where each event's begin."""
@@ -327,9 +360,7 @@ class Amkh(StoredMatcher):
             if done < count:
                 if tops[Top.ROOM] > 0:
                     found = longer(found, int(offsets[done]), int(tops[Top.ROOM]))
-                self._state = self._state._replace(
-                    scratch=arrays.with_pairs(self._state.scratch, 0, int(tops[Top.SUMS]))
-                )
+                self._make_state_room()
         return found[: offsets[-1]], offsets
 
     def _bytes(self) -> int:

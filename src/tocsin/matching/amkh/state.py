@@ -265,6 +265,19 @@ class State(NamedTuple):
     scratch: Scratch
 
 
+class Hashed(NamedTuple):
+    """The state together with one index, as a kernel takes both for a single event."""
+
+    state: State
+    hashed: Index
+
+
+class AmkhStateAddress(NamedTuple):
+    """The address of a `Hashed`: see `tocsin.structures.addresses`."""
+
+    words: Int64s
+
+
 def new_state() -> State:
     """Return the state of a matcher without conjunctions."""
     totals = np.zeros(len(Total), dtype=np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tocsin.matching.base import longer
 from tocsin.matching.batches import IdArray
 from tocsin.matching.be_tree import state as arrays
 from tocsin.matching.be_tree._kernels.adaptation import collect, judge, to_be_moved
-from tocsin.matching.be_tree._kernels.matching import match
+from tocsin.matching.be_tree._kernels.matching import forget_events, match, match_event
 from tocsin.matching.be_tree._kernels.placement import place, take_out
 from tocsin.matching.be_tree._kernels.records import forget, keep
 from tocsin.matching.be_tree.state import Node, NodeInfo, State, StoredColumn, Top, Total, new_state
@@ -24,11 +24,11 @@ from tocsin.matching.saved import MatcherParts
 from tocsin.matching.stored_matcher import StoredMatcher, attributes_of
 from tocsin.model.errors import MatcherError
 from tocsin.structures import hash_index
+from tocsin.structures.addresses import Addressed
 
 _PACE: Final = 20  # nodes, partitions or conjunctions reviewed per event,
 _LEAST: Final = 64  # but at least so many per call
 _KEPT: Final = 0.5  # weight of earlier windows in the shares of attributes
-_MOST_EVENTS: Final = 1 << 30  # events that can be numbered
 _LARGEST: Final = 2**31 - 1  # options are stored in so many bits
 _WAITING, _COLLECTING, _JUDGING, _MOVING = range(4)  # phases of a review
 
@@ -65,6 +65,7 @@ class BeTree(StoredMatcher):
         self.alpha = alpha
         self.window = window
         self._state: State = new_state(capacity, min_partition, alpha)
+        self._addressed = Addressed[State](arrays.BeTreeStateAddress)
         self._phase = _WAITING
         self._reviewed = 0  # the next node, partition or conjunction of the phase
         self._seen = 0  # events since the current window began
@@ -173,9 +174,8 @@ class BeTree(StoredMatcher):
         self._finish_pending()
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._state = arrays.with_pairs(self._state, 3 * int(np.diff(events.offsets).max(initial=0)) + 1)
-        if self._state.tops[Top.EPOCH] + 2 * count > _MOST_EVENTS:
-            self._state.attributes.slots[:] = 0
-            self._state.tops[Top.EPOCH] = 0
+        if self._state.tops[Top.EPOCH] + 2 * count > arrays.MOST_EVENTS:
+            forget_events(self._state)
         done = 0
         while done < count:
             self._state.tops[[Top.NEEDED_MATCHES, Top.NEEDED_QUEUE]] = 0
@@ -183,11 +183,22 @@ class BeTree(StoredMatcher):
             needed = int(self._state.tops[Top.NEEDED_MATCHES])
             if needed > len(found):
                 found = longer(found, int(offsets[done]), needed)
-            if self._state.tops[Top.NEEDED_QUEUE] > len(self._state.queue):
-                self._state = self._state._replace(
-                    queue=np.empty(2 * int(self._state.tops[Top.NEEDED_QUEUE]), np.int64)
-                )
+            self._make_state_room()
         return found[: offsets[-1]], offsets
+
+    def _match_event(self, event: Any, pairs: int) -> int:
+        self._finish_pending()
+        self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
+        self._state = arrays.with_pairs(self._state, 3 * pairs + 1)
+        return match_event(self._addressed.address(self._state), event)
+
+    def _wanted_room(self) -> int:
+        return int(self._state.tops[Top.NEEDED_MATCHES])
+
+    def _make_state_room(self) -> None:
+        needed = int(self._state.tops[Top.NEEDED_QUEUE])
+        if needed > len(self._state.queue):
+            self._state = self._state._replace(queue=np.empty(2 * needed, np.int64))
 
     # figures
 

@@ -23,6 +23,7 @@ from tocsin.structures.hash_index import HashIndex
 
 LOWEST: Final = -(2**63)  # no lower bound; also a key that no number has
 HIGHEST: Final = 2**63 - 1  # no upper bound; also a position in the order that no value has
+MOST_EVENTS: Final = 1 << 30  # events that can be numbered
 ROOT: Final = 0  # the node that every event visits
 
 
@@ -183,6 +184,12 @@ class State(NamedTuple):
     tops: Int64s  # [Top]
     settings: Float64s  # [Setting]
     totals: Float64s  # [Total]
+
+
+class BeTreeStateAddress(NamedTuple):
+    """The address of a `State`: see `tocsin.structures.addresses`."""
+
+    words: Int64s
 
 
 def new_state(capacity: int, min_partition: int, alpha: float) -> State:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,6 @@ from tocsin.matching.encoding.codes import (
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 from tocsin.model.values import Value
-
-_STRING: Final = int(Field.STRING)
 
 
 class EncodedEvents(NamedTuple):
@@ -137,59 +135,6 @@ class RowEncoding:
         offsets, fields = np.array(self.offsets, dtype=np.int64), np.array(self.fields, dtype=np.int32)
         events = EncodedEvents(offsets, fields, keys, lows, highs)
         return events if self._texts is None else self._texts.spliced_into(events)
-
-
-class EventBuffer:
-    """Encodes one event at a time, into arrays that the next event overwrites."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-        self._make_room(64)
-
-    def _make_room(self, pairs: int) -> None:
-        self._encoded = _blank_event(pairs)
-        # Python writes into a memory view in half the time that it takes for an array.
-        self._fields = memoryview(self._encoded.fields)  # type: ignore[arg-type]
-        self._keys = memoryview(self._encoded.keys)  # type: ignore[arg-type]
-        self._numbers = memoryview(self._encoded.keys.view(np.float64))  # type: ignore[arg-type]
-
-    def encode(self, row: Mapping[str, Value]) -> EncodedEvents:
-        """Return flat attributes as arrays, valid until the next call; `offsets` says how much of them is used."""
-        if len(row) > len(self._numbers):
-            self._make_room(2 * len(row))
-        fields, keys, numbers = self._fields, self._keys, self._numbers
-        vocabulary = self._vocabulary
-        codes, symbols = vocabulary.names.codes, vocabulary.symbols.codes
-        tested, timed, is_ordered = (
-            vocabulary.tests.attributes,
-            vocabulary.timed,
-            vocabulary.ordered_texts > 0,
-        )
-        place = 0
-        for name, value in row.items():
-            attribute = codes.get(name)
-            if attribute is None:
-                continue
-            kind = type(value)
-            if kind is float or (kind is int and -EXACT <= value <= EXACT):  # type: ignore[operator]
-                fields[place] = attribute * FIELDS
-                if value > 0:  # type: ignore[operator]
-                    numbers[place] = value  # type: ignore[assignment]  # its bits are its key
-                else:
-                    keys[place] = key_of_number(value) if value else 0  # type: ignore[arg-type]
-            elif kind is str and not (is_ordered or attribute in tested or attribute in timed):
-                fields[place] = attribute * FIELDS + _STRING
-                keys[place] = symbols.get(value, -1)  # type: ignore[arg-type]
-            else:
-                return encode_rows((row,), vocabulary)
-            place += 1
-        self._encoded.offsets[1] = place
-        return self._encoded
-
-
-def _blank_event(pairs: int) -> EncodedEvents:
-    keys = np.zeros(pairs, dtype=np.int64)
-    return EncodedEvents(np.zeros(2, dtype=np.int64), np.zeros(pairs, dtype=np.int32), keys, keys, keys)
 
 
 class TextPairs:

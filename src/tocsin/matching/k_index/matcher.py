@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.k_index import state as arrays
 from tocsin.matching.k_index._kernels.expressions import drop_members, free_expressions, intern
-from tocsin.matching.k_index._kernels.matching import match
+from tocsin.matching.k_index._kernels.matching import match, match_event
 from tocsin.matching.k_index._kernels.ranking import Best, Given, rank
 from tocsin.matching.k_index.postings_writer import PostingsWriter
 from tocsin.matching.k_index.state import DirectoryTop, DraftTop, Expression, Member, State, Total
@@ -33,6 +33,7 @@ from tocsin.model.event import Event
 from tocsin.model.terms import Attribute
 from tocsin.model.values import Value
 from tocsin.structures import hash_index
+from tocsin.structures.addresses import Addressed
 from tocsin.structures.array_types import Int32s
 
 _ABSENCE: Final = ("fails", "satisfies")
@@ -61,6 +62,7 @@ class KIndex(StoredMatcher):
         self.expansion = expansion
         self.absence = absence
         self._postings = PostingsWriter(arrays.new_state(expansion, absence=absence == "satisfies"))
+        self._addressed = Addressed[State](arrays.KIndexStateAddress)
         self._weights: Mapping[int, Weight] = {}  # of the batch that is being added
 
     @property
@@ -192,6 +194,13 @@ class KIndex(StoredMatcher):
             elif done < count:
                 found = longer(found, int(offsets[done]))
         return found[: offsets[-1]], offsets
+
+    def _match_event(self, event: Any, pairs: int) -> int:  # noqa: ARG002 - room for lists is found to be missing
+        self._prepare()
+        return match_event(self._addressed.address(self._state), event)
+
+    def _make_state_room(self) -> None:
+        self._state = arrays.with_lists(self._state)
 
     def _prepare(self) -> None:
         """Make room for attributes that another matcher has added, and for expressions of every size."""

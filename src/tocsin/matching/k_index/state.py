@@ -264,6 +264,12 @@ class State(NamedTuple):
     totals: Float64s  # [Total]
 
 
+class KIndexStateAddress(NamedTuple):
+    """The address of a `State`: see `tocsin.structures.addresses`."""
+
+    words: Int64s
+
+
 def new_state(expansion: int, *, absence: bool) -> State:
     """Return the arrays of an empty index."""
     headers, shelves = blocks.new_blocks(2), blocks.new_blocks(2)

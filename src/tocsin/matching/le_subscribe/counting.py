@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from tocsin.matching.base import IndexedMatcher
-from tocsin.matching.batches import IdArray
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.le_subscribe._kernels.counting import Counters, count_in, count_out, match_counting
-from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
+from tocsin.matching.le_subscribe._kernels.counting import (
+    Counters,
+    CountingState,
+    CountingStateAddress,
+    count_event,
+    count_in,
+    count_out,
+    match_counting,
+)
+from tocsin.matching.le_subscribe.matcher import ONE_EVENT, ClusteredMatcher
 from tocsin.matching.registry import register
-from tocsin.model.values import Value
 from tocsin.structures import chunked_lists
+from tocsin.structures.addresses import Addressed
 from tocsin.structures.array_types import zeros
 from tocsin.structures.growth import grown
 
@@ -35,6 +41,7 @@ class Counting(ClusteredMatcher):
         super().__init__(vocabulary=vocabulary)
         holders, none = chunked_lists.new_chunked_lists(), np.full(1, -1, dtype=np.int64)
         of_slot = np.full(64, -1, dtype=np.int32)
+        self._counted = Addressed[CountingState](CountingStateAddress)
         self._counters = zeros(Counters, 64, holders=holders, of_slot=of_slot, unindexed=none)
 
     def _place(self, batch: EncodedConjunctions, slots: Keys, begin: int, end: int) -> int:
@@ -60,9 +67,12 @@ class Counting(ClusteredMatcher):
     def _match(self, events: EncodedEvents, begin: int, found: Keys, offsets: Keys) -> int:
         return match_counting(self._state, self._counters, events, begin, found, offsets)
 
-    def match_one(self, attributes: Mapping[str, Value]) -> IdArray:
-        """Return the ids of the subscriptions that one event satisfies, ascending and without repeats."""
-        return IndexedMatcher.match_one(self, attributes)  # the short way of the others goes through clusters
+    def _match_event(self, event: Any, pairs: int) -> int:
+        self._prepare(pairs)
+        known = self._counted.state
+        if known is None or known.state is not self._state or known.counters is not self._counters:
+            known = CountingState(self._state, self._counters)
+        return count_event(self._counted.address(known), event, ONE_EVENT)
 
     def _details(self) -> dict[str, int | float]:
         details = super()._details()

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
-from tocsin.matching._kernels.gathering import DIGITS
 from tocsin.matching.base import SLICE, IndexedMatcher, longer
-from tocsin.matching.batches import EventBatch, IdArray
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
-from tocsin.matching.encoding.events import EncodedEvents, EventBuffer
+from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.access import place, recall_slots, take_out
 from tocsin.matching.le_subscribe._kernels.adaptation import sample_all
 from tocsin.matching.le_subscribe._kernels.greedy import Sample
-from tocsin.matching.le_subscribe._kernels.matching import NO_ROOM, NOT_VERIFIED, match, match_event
+from tocsin.matching.le_subscribe._kernels.matching import match, match_event
 from tocsin.matching.le_subscribe._kernels.predicates import decay, post, register_predicates, unpost
 from tocsin.matching.le_subscribe._kernels.probability import expect
 from tocsin.matching.le_subscribe.expectations import (
@@ -32,27 +29,16 @@ from tocsin.matching.le_subscribe.tables import Correlations, new_sample, set_co
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
-from tocsin.model.values import Value
 from tocsin.structures import hash_index
 from tocsin.structures.addresses import Addressed
 from tocsin.structures.chunked_lists import LARGEST, ListRow
 
 _MEMORY: Final = 50_000  # events after which a count weighs half
-_ONE_EVENT: Final = 0.5 ** (1 / _MEMORY)
-_MAINTAINED: Final = 64  # events that are matched one by one between two rounds of maintenance
+ONE_EVENT: Final = 0.5 ** (1 / _MEMORY)
 _FEW: Final = 64  # predicates
 # As plain integers: an array is compared with a member of an enum in four times the time.
 _EQ, _NE, _GE, _IN, _NOT_IN = (int(op) for op in (Op.EQ, Op.NE, Op.GE, Op.IN, Op.NOT_IN))
 _SAMPLE: Final = 4096  # conjunctions by which the correlation of tables is estimated
-
-
-class _Room(NamedTuple):
-    """Room for what one event satisfies, used again for the next one."""
-
-    found: Keys  # conjunctions
-    offsets: Keys  # [2] where they begin and end
-    ids: Keys  # as many as `found`
-    counts: Keys  # for sorting ids
 
 
 class ClusteredMatcher(IndexedMatcher):
@@ -66,9 +52,6 @@ class ClusteredMatcher(IndexedMatcher):
         self._state: State = new_state()
         self._widest = 0  # predicates of the longest conjunction so far
         self._addressed = Addressed[State](ClusterStateAddress)
-        self._buffer = EventBuffer(self.vocabulary)
-        self._room = _new_room(8 * LARGEST)
-        self._unmaintained = 0  # events that were matched one by one since the last maintenance
         if statistics is not None:
             self.use_statistics(statistics)
 
@@ -207,25 +190,11 @@ class ClusteredMatcher(IndexedMatcher):
         )
         return found[: offsets[-1]], offsets
 
-    def match_one(self, attributes: Mapping[str, Value]) -> IdArray:
-        """Return the ids of the subscriptions that one event satisfies, ascending and without repeats."""
-        with self._lock:
-            events = self._buffer.encode(attributes)
-            self._prepare(len(events.fields))
-            room, known = self._room, self._addressed
-            address = known.current if known.state is self._state else known.address(self._state)
-            while (count := match_event(address, events, self.prefetching, _ONE_EVENT, *room)) == NO_ROOM:
-                self._room = room = _new_room(4 * len(room.found))
-            if count == NOT_VERIFIED:
-                found = room.found[: room.offsets[1]]
-                ids = self._gather(EventBatch([attributes]), found, room.offsets).ids
-            else:
-                ids = room.ids[:count].copy()
-            self._unmaintained += 1
-            if self._unmaintained == _MAINTAINED:
-                self._unmaintained = 0
-                self._maintain(_MAINTAINED)
-            return ids
+    def _match_event(self, event: Any, pairs: int) -> int:
+        self._prepare(pairs)
+        known = self._addressed
+        address = known.current if known.state is self._state else known.address(self._state)
+        return match_event(address, event, self.prefetching, ONE_EVENT)
 
     def _prepare(self, pairs: int) -> None:
         """Make room for all access predicates of an event of so many pairs, and for all attributes there are by now."""
@@ -271,13 +240,7 @@ class ClusteredMatcher(IndexedMatcher):
 
     def _use(self, events: list[dict[str, object]]) -> None:
         super()._use(events)
-        self.match_one(EventBatch.of_dicts(events).attributes(0))
         self.use_statistics(Statistics.of(events, groups=[("a", "b")]))
-
-
-def _new_room(size: int) -> _Room:
-    one = np.zeros(2, dtype=np.int64)
-    return _Room(np.empty(size, np.int64), one, np.empty(size, np.int64), np.empty(DIGITS, np.int64))
 
 
 @register("propagation")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from tocsin.matching.encoding.codes import FIELDS, Keys
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.opindex import state as arrays
-from tocsin.matching.opindex._kernels.matching import match
+from tocsin.matching.opindex._kernels.matching import match, match_event
 from tocsin.matching.opindex._kernels.pivots import KNOWN, choose_pivots, decay, forget_events, review
 from tocsin.matching.opindex._kernels.placement import forget, keep, place, withdraw
 from tocsin.matching.opindex.state import Pivot, Placement, State, StoredColumn, Top, Total
@@ -21,8 +21,10 @@ from tocsin.matching.registry import register
 from tocsin.matching.statistics import Statistics
 from tocsin.matching.stored_matcher import StoredMatcher, attributes_of, check_sizes, with_lists
 from tocsin.model.errors import MatcherError
+from tocsin.structures.addresses import Addressed
 
 _HALF_LIFE: Final = 50_000  # events after which a count weighs half
+_ONE_EVENT: Final = 0.5 ** (1 / _HALF_LIFE)
 _MOST_ROOM: Final = 1 << 20  # matches that room is made for before they are found
 _PAUSE: Final = 2_000  # events between two reviews of all expressions
 _PACE: Final = 20  # expressions reviewed per event,
@@ -56,6 +58,7 @@ class OpIndex(StoredMatcher):
         self.segments = segments
         self.signatures = signatures
         self._state: State = arrays.new_state(segments, signatures=signatures)
+        self._addressed = Addressed[State](arrays.OpIndexStateAddress)
         self._reviewed = 0  # the next expression to review
         self._pause = int(KNOWN)  # events until the next review
         if statistics is not None:
@@ -171,6 +174,15 @@ class OpIndex(StoredMatcher):
                 found = longer(found, int(offsets[done]), int(self._state.tops[Top.NEEDED_MATCHES]))
         decay(self._state.totals, self._state.attributes.seen, 0.5 ** (count / _HALF_LIFE))
         return found[: offsets[-1]], offsets
+
+    def _match_event(self, event: Any, pairs: int) -> int:
+        self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
+        self._state = arrays.with_pairs(self._state, 3 * pairs + 1)
+        self._finish_pending()
+        return match_event(self._addressed.address(self._state), event, _ONE_EVENT)
+
+    def _wanted_room(self) -> int:
+        return int(self._state.tops[Top.NEEDED_MATCHES])
 
     # figures
 

@@ -212,6 +212,12 @@ class State(NamedTuple):
     totals: Float64s  # [Total]
 
 
+class OpIndexStateAddress(NamedTuple):
+    """The address of a `State`: see `tocsin.structures.addresses`."""
+
+    words: Int64s
+
+
 def new_state(segments: int, *, signatures: bool) -> State:
     """Return the arrays of an empty index whose lists have up to so many segments, a power of two."""
     tops = np.zeros(len(Top), dtype=np.int64)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 import numpy as np
 
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
+from tocsin.matching._kernels.single_event import NO_ROOM
 from tocsin.matching.base import IndexedMatcher
 from tocsin.matching.batches import Clauses, IdArray
 from tocsin.matching.conjunction_store._kernels.numbers import add_numbers, unlink
-from tocsin.matching.conjunction_store.state import Expressions, numbers_in_use
+from tocsin.matching.conjunction_store.state import Expressions, StoreCounter, numbers_in_use
 from tocsin.matching.encoding.codes import FIELDS, Keys, key_of_number
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
@@ -21,20 +22,24 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe.dynamic import Dynamic
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.points import state as arrays
+from tocsin.matching.points._kernels.events import PointsState, PointsStateAddress, match_event
 from tocsin.matching.points._kernels.rectangles import join, rectangles_of
 from tocsin.matching.points._kernels.trees import leave, tree_all
 from tocsin.matching.points.shapes import Shape, alike, numbers_of, shapes_of
 from tocsin.matching.points.state import ShapeColumn, State, StoredColumn, Total, Values
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
+from tocsin.model.values import Value
 from tocsin.structures import hash_index
+from tocsin.structures.addresses import Addressed
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.point_index.index import PointIndex
-from tocsin.structures.point_index.state import Rectangles
+from tocsin.structures.point_index.state import DEPTH, Rectangles
 from tocsin.structures.point_index.state import State as PointState
 
 Part = TypeVar("Part")
 
+_NONE: Final = np.empty(0, dtype=np.int64)
 _INNER_PARTS: Final = "inner."
 _ROOM: Final = 1 << 16  # rectangles that are searched at a time
 
@@ -55,6 +60,9 @@ class Points(IndexedMatcher):
         self._state: State = arrays.new_state()
         self._index = PointIndex()
         self._inner = Dynamic(vocabulary=self.vocabulary)
+        self._inner._single_events = self._single_events  # noqa: SLF001 - one of us: an event is encoded once for both
+        self._others: IdArray = _NONE  # what the inner matcher has found for the event at hand
+        self._addressed = Addressed[PointsState](PointsStateAddress)
         self._shapes: dict[Shape, int] = {}
         self._inner_numbers: dict[int, int] = {}  # of the last match, by our number the inner matcher's
 
@@ -183,6 +191,31 @@ class Points(IndexedMatcher):
             self._state.totals[Total.RECTANGLES] += questions
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64), np.cumsum(sizes)
 
+    def _find_one(self, attributes: Mapping[str, Value]) -> IdArray:
+        pairs = self._single_events.encode(attributes)
+        inner = self._inner
+        has_others = inner._store.counters[StoreCounter.LIVE] > 0  # noqa: SLF001 - one of us
+        self._others = inner._find_encoded(attributes, pairs) if has_others else _NONE  # noqa: SLF001
+        return self._find_encoded(attributes, pairs)
+
+    def _match_event(self, event: Any, pairs: int) -> int:
+        if len(self._others) >= self._single_events.room:
+            return NO_ROOM
+        return match_event(self._addressed.address(self._all_for(pairs)), event, self._others)
+
+    def _wanted_room(self) -> int:
+        return 2 * len(self._others)
+
+    def _all_for(self, pairs: int) -> PointsState:
+        """Return the state and the points, with room for an event of so many pairs."""
+        known, fields = self._addressed.state, self.vocabulary.names.top * FIELDS
+        has_room = known is not None and len(known.values.at) >= pairs and len(known.pairs) >= fields
+        if known is None or not has_room:
+            return _for_single_event(self._state, self._index.state, 2 * pairs, 2 * fields)
+        if known.state is not self._state or known.points is not self._index.state:
+            return known._replace(state=self._state, points=self._index.state)
+        return known
+
     def _maintain(self, events: int) -> None:
         self._inner._maintain(events)  # noqa: SLF001 - one of us
 
@@ -285,6 +318,22 @@ class Points(IndexedMatcher):
         """Compile all kernels that are not compiled yet, the inner matcher's included."""
         Dynamic.warm_up()
         super().warm_up()
+
+
+def _for_single_event(state: State, points: PointState, pairs: int, fields: int) -> PointsState:
+    """Return the state and the points with room for an event of so many pairs, and for so many fields."""
+    asked = Rectangles(
+        np.empty(arrays.MOST_SHAPES, dtype=np.int64), *(np.empty(arrays.MOST_SHAPES) for _ in range(4))
+    )
+    return PointsState(
+        state,
+        points,
+        Values(*(np.empty(pairs) for _ in range(3))),
+        np.full(fields, -1, dtype=np.int64),
+        asked,
+        np.empty(arrays.MOST_SHAPES, dtype=np.int64),
+        np.empty(DEPTH, dtype=np.int64),
+    )
 
 
 def _inner_of(parts: Mapping[str, Part]) -> dict[str, Part]:

@@ -6,14 +6,25 @@ from typing import Final
 
 import numpy as np
 
+from tocsin.matching._kernels.single_event import (
+    NO_ROOM,
+    NO_STATE_ROOM,
+    NOT_EXACT,
+    SingleEvent,
+    SingleEventAddress,
+    gather_single,
+    make_keys,
+)
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.classes import is_any_matched, is_matched
 from tocsin.matching.amkh._kernels.clauses import class_addend, equality_addend
 from tocsin.matching.amkh._kernels.table import bit_of, bucket_key, schema_addend
 from tocsin.matching.amkh._kernels.verification import holds
 from tocsin.matching.amkh.state import (
+    AmkhStateAddress,
     Bucket,
     Cursor,
+    Hashed,
     HashedAttribute,
     Index,
     Schema,
@@ -25,10 +36,12 @@ from tocsin.matching.amkh.state import (
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.structures import hash_index
+from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel, prefetch, wrapping_helper
 
 _MOST_PRODUCTS: Final = 1 << 62
+_MOST_SHARE: Final = 1e100
 _IS_TEXT: Final = -1  # the key of the test that any string passes
 
 
@@ -70,6 +83,37 @@ def match(
         _note(state, pairs, probed, examined, count - offsets[event])
         offsets[event + 1] = count
     return events.offsets.shape[0] - 1
+
+
+@kernel
+def match_event(address: AmkhStateAddress, event: SingleEventAddress, factor: float) -> int:
+    """Find the conjunctions of an index that a single event satisfies, and write their ids: see `gather_single`.
+
+    All counts so far then weigh less by `factor`.
+    """
+    both: Hashed = load(address)
+    single: SingleEvent = load(event)
+    state = both.state
+    if not make_keys(single):
+        return np.int64(NOT_EXACT)
+    if match(state, both.hashed, single.events, np.int64(0), single.found, single.offsets) == 0:
+        return np.int64(NO_ROOM if state.tops[Top.ROOM] > 0 else NO_STATE_ROOM)
+    decay(state, factor)
+    return gather_single(state.store, single)
+
+
+@kernel
+def decay(state: State, factor: float) -> None:
+    """Multiply the weight of all earlier events by `factor`, by giving later ones more."""
+    totals = state.totals
+    totals[Total.SHARE] /= factor
+    if totals[Total.SHARE] > _MOST_SHARE:
+        scale = 1.0 / totals[Total.SHARE]
+        for field in range(state.fields.seen.shape[0]):
+            state.fields.seen[field] *= scale
+            state.fields.since[field] *= scale
+        totals[Total.EVENTS] *= scale
+        totals[Total.SHARE] = 1.0
 
 
 @helper

@@ -6,11 +6,33 @@ from typing import Final
 
 import numpy as np
 
+from tocsin.matching._kernels.single_event import (
+    NO_ROOM,
+    NO_STATE_ROOM,
+    NOT_EXACT,
+    SingleEvent,
+    SingleEventAddress,
+    gather_single,
+    make_keys,
+)
 from tocsin.matching.be_tree._kernels.evaluation import evaluate
-from tocsin.matching.be_tree.state import HIGHEST, LOWEST, ROOT, Node, Pair, Partition, State, Top, Total
+from tocsin.matching.be_tree.state import (
+    HIGHEST,
+    LOWEST,
+    MOST_EVENTS,
+    ROOT,
+    BeTreeStateAddress,
+    Node,
+    Pair,
+    Partition,
+    State,
+    Top,
+    Total,
+)
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.structures import hash_index
+from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel, prefetch
 
@@ -36,6 +58,29 @@ def match(state: State, events: EncodedEvents, start: int, found: Int64s, offset
         offsets[event + 1] = count
         state.totals[Total.EVENTS] += 1.0
     return events.offsets.shape[0] - 1
+
+
+@kernel
+def match_event(address: BeTreeStateAddress, event: SingleEventAddress) -> int:
+    """Find the conjunctions that a single event satisfies, and write their ids: see `gather_single`."""
+    state: State = load(address)
+    single: SingleEvent = load(event)
+    if not make_keys(single):
+        return np.int64(NOT_EXACT)
+    if state.tops[Top.EPOCH] + 2 > MOST_EVENTS:
+        forget_events(state)
+    state.tops[Top.NEEDED_MATCHES] = state.tops[Top.NEEDED_QUEUE] = 0
+    if match(state, single.events, np.int64(0), single.found, single.offsets) == 0:
+        return np.int64(NO_ROOM if state.tops[Top.NEEDED_MATCHES] > 0 else NO_STATE_ROOM)
+    return gather_single(state.store, single)
+
+
+@kernel
+def forget_events(state: State) -> None:
+    """Forget the attributes of events, so that events can be numbered from 1 again."""
+    for attribute in range(state.attributes.slots.shape[0]):
+        state.attributes.slots[attribute] = 0
+    state.tops[Top.EPOCH] = 0
 
 
 @helper

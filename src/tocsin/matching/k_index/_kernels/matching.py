@@ -7,6 +7,15 @@ from typing import Final
 import numpy as np
 
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
+from tocsin.matching._kernels.single_event import (
+    NO_ROOM,
+    NO_STATE_ROOM,
+    NOT_EXACT,
+    SingleEvent,
+    SingleEventAddress,
+    gather_single,
+    make_keys,
+)
 from tocsin.matching.conjunction_store.state import CLAUSE_ROW, HIGH_ROW, WEIGHT_ROW
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.matching.encoding.events import EncodedEvents
@@ -15,7 +24,16 @@ from tocsin.matching.k_index._kernels.cursors import EXPRESSION_SHIFT, LIST, ope
 from tocsin.matching.k_index._kernels.event_keys import find_lists
 from tocsin.matching.k_index._kernels.packing import clause_of
 from tocsin.matching.k_index._kernels.postings import block_at, block_count
-from tocsin.matching.k_index.state import DraftTop, Expression, Member, Setting, State, Total
+from tocsin.matching.k_index.state import (
+    DraftTop,
+    Expression,
+    KIndexStateAddress,
+    Member,
+    Setting,
+    State,
+    Total,
+)
+from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel
 
@@ -49,6 +67,19 @@ def match(
         offsets[event + 1] = count
         state.totals[Total.SEEN] += 1.0
     return events.offsets.shape[0] - 1, False
+
+
+@kernel
+def match_event(address: KIndexStateAddress, event: SingleEventAddress) -> int:
+    """Find the members whose expressions a single event satisfies, and write their ids: see `gather_single`."""
+    state: State = load(address)
+    single: SingleEvent = load(event)
+    if not make_keys(single):
+        return np.int64(NOT_EXACT)
+    done, lists_full = match(state, single.events, np.int64(0), single.found, single.offsets)
+    if done == 0:
+        return np.int64(NO_STATE_ROOM if lists_full else NO_ROOM)
+    return gather_single(state.store, single)
 
 
 @helper

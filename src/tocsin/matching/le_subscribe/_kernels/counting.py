@@ -6,12 +6,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tocsin.matching._kernels.single_event import (
+    NO_ROOM,
+    NOT_EXACT,
+    SingleEvent,
+    SingleEventAddress,
+    gather_single,
+    make_keys,
+)
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.le_subscribe._kernels import access
 from tocsin.matching.le_subscribe._kernels.matching import settle
-from tocsin.matching.le_subscribe._kernels.predicates import observe
+from tocsin.matching.le_subscribe._kernels.predicates import decay, observe
 from tocsin.matching.le_subscribe.state import FALSE, SLOTS, TRUE, ClusterTotal, ConjunctionColumn, State
 from tocsin.structures import chunked_lists, marks
+from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.chunked_lists import Chunk, ChunkedLists, ListRow
 from tocsin.structures.jit import helper, kernel
@@ -32,6 +41,19 @@ class Counters(NamedTuple):
     seen: Int32s  # [conjunctions] of those, satisfied by the event at hand
     touched: Int32s  # [conjunctions] whose count is not zero
     unindexed: Int64s  # [1] the list of conjunctions without indexed predicates, or -1
+
+
+class CountingState(NamedTuple):
+    """The state together with its counters, as a kernel takes both for a single event."""
+
+    state: State
+    counters: Counters
+
+
+class CountingStateAddress(NamedTuple):
+    """The address of a `CountingState`: see `tocsin.structures.addresses`."""
+
+    words: Int64s
 
 
 @kernel
@@ -195,6 +217,24 @@ def match_counting(
         offsets[event + 1] = count
         state.totals[ClusterTotal.SEEN] += 1.0
     return events.offsets.shape[0] - 1
+
+
+@kernel
+def count_event(address: CountingStateAddress, event: SingleEventAddress, factor: float) -> int:
+    """Find the conjunctions that a single event satisfies, and write their ids: see `gather_single`.
+
+    All counts so far then weigh less by `factor`.
+    """
+    counted: CountingState = load(address)
+    single: SingleEvent = load(event)
+    state = counted.state
+    if not make_keys(single):
+        return np.int64(NOT_EXACT)
+    done = match_counting(state, counted.counters, single.events, np.int64(0), single.found, single.offsets)
+    if done == 0:
+        return np.int64(NO_ROOM)
+    decay(state.totals, state.predicates.hits, state.access.hits, factor)
+    return gather_single(state.store, single)
 
 
 @helper

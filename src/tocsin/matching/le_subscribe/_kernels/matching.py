@@ -6,7 +6,15 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL, gather_event
+from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
+from tocsin.matching._kernels.single_event import (
+    NO_ROOM,
+    NOT_EXACT,
+    SingleEvent,
+    SingleEventAddress,
+    gather_single,
+    make_keys,
+)
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.access import table_key
@@ -18,8 +26,6 @@ from tocsin.structures.array_types import Int64s
 from tocsin.structures.chunked_lists import LARGEST, Chunk, ListRow
 from tocsin.structures.jit import helper, kernel, prefetch
 
-NO_ROOM: Final = -1
-NOT_VERIFIED: Final = -2
 _LINE: Final = 16  # slots in a cache line
 _AHEAD: Final = 8 * _LINE
 
@@ -49,29 +55,20 @@ def match(
 
 @kernel
 def match_event(
-    address: ClusterStateAddress,
-    events: EncodedEvents,
-    prefetching: bool,
-    factor: float,
-    found: Int64s,
-    offsets: Int64s,
-    ids: Int64s,
-    counts: Int64s,
+    address: ClusterStateAddress, event: SingleEventAddress, prefetching: bool, factor: float
 ) -> int:
-    """Write the conjunctions that a single event satisfies, then their ids; return how many ids there are.
+    """Find the conjunctions that a single event satisfies, and write their ids: see `gather_single`.
 
-    Instead it returns NO_ROOM if `found` is full, or NOT_VERIFIED if Python has to evaluate residual predicates first.
-    `ids` is as long as `found`, `offsets` that of two. All counts so far then weigh less by `factor`.
+    All counts so far then weigh less by `factor`.
     """
     state: State = load(address)
-    if match(state, events, np.int64(0), prefetching, found, offsets) == 0:
+    single: SingleEvent = load(event)
+    if not make_keys(single):
+        return np.int64(NOT_EXACT)
+    if match(state, single.events, np.int64(0), prefetching, single.found, single.offsets) == 0:
         return np.int64(NO_ROOM)
     decay(state.totals, state.predicates.hits, state.access.hits, factor)
-    for i in range(offsets[1]):
-        if found[i] >= NEEDS_RESIDUAL:
-            return np.int64(NOT_VERIFIED)
-    store = state.store
-    return gather_event(store.ids.keys, store.owner, found, np.int64(0), offsets[1], ids, np.int64(0), counts)
+    return gather_single(state.store, single)
 
 
 @kernel

@@ -6,12 +6,22 @@ from typing import Final
 
 import numpy as np
 
+from tocsin.matching._kernels.single_event import (
+    NO_ROOM,
+    NOT_EXACT,
+    SingleEvent,
+    SingleEventAddress,
+    gather_single,
+    make_keys,
+)
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.counting import refute_all, search
+from tocsin.matching.opindex._kernels.pivots import decay, forget_events
 from tocsin.matching.opindex._kernels.signatures import field_bits, key_bits, key_hash, segment_at
-from tocsin.matching.opindex.state import Pivot, Segment, State, Top, Total
+from tocsin.matching.opindex.state import OpIndexStateAddress, Pivot, Segment, State, Top, Total
+from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Int64s, UInt64s
 from tocsin.structures.jit import helper, kernel, prefetch
 
@@ -43,6 +53,25 @@ def match(state: State, events: EncodedEvents, start: int, found: Int64s, offset
         state.totals[Total.SEEN] += 1.0
         state.totals[Total.VISITS] += visits
     return events.offsets.shape[0] - 1
+
+
+@kernel
+def match_event(address: OpIndexStateAddress, event: SingleEventAddress, factor: float) -> int:
+    """Find the expressions that a single event satisfies, and write their ids: see `gather_single`.
+
+    All counts so far then weigh less by `factor`.
+    """
+    state: State = load(address)
+    single: SingleEvent = load(event)
+    if not make_keys(single):
+        return np.int64(NOT_EXACT)
+    if state.tops[Top.EPOCH] + 2 > arrays.MOST_EVENTS:
+        forget_events(state)
+        state.tops[Top.EPOCH] = 0
+    if match(state, single.events, np.int64(0), single.found, single.offsets) == 0:
+        return np.int64(NO_ROOM)
+    decay(state.totals, state.attributes.seen, factor)
+    return gather_single(state.store, single)
 
 
 @helper

@@ -19,37 +19,46 @@ def find(
     a node within the rectangle are copied; points of a leaf at its rim are tested. `stack` has room for DEPTH nodes.
     """
     for q in range(start, rectangles.roots.shape[0]):
-        end, left = offsets[q], np.int64(1)
-        stack[0] = rectangles.roots[q]
-        while left > 0:
-            left -= 1
-            node = stack[left]
-            is_within = node < 0
-            node = ~node if is_within else node
-            link = state.links[node]
-            if not is_within:
-                meets, is_within = _relation(state, node, rectangles, q)
-                if not meets:
-                    continue
-            child, size = np.int64(link[Link.CHILD]), np.int64(link[Link.COUNT])
-            if child >= 0:
-                stack[left] = ~(child + 1) if is_within else child + 1
-                stack[left + 1] = ~child if is_within else child
-                left += 2
-                continue
-            if end + size > found.shape[0]:
-                return np.int64(q), end + size
-            first = np.int64(link[Link.BLOCK])
-            if is_within:
-                for i in range(size):
-                    found[end + i] = state.ids[first + i]
-                end += size
-            else:
-                for i in range(first, first + size):
-                    found[end] = state.ids[i]  # the next one overwrites it, unless it is within
-                    end += np.int64(_is_within(state, i, rectangles, q))
+        end = find_in(state, rectangles, q, stack, offsets[q], found)
+        if end < 0:
+            return np.int64(q), ~end
         offsets[q + 1] = end
     return rectangles.roots.shape[0], np.int64(0)
+
+
+@helper
+def find_in(state: State, rectangles: Rectangles, q: int, stack: Int64s, begin: int, found: Int64s) -> int:
+    """Write the ids in rectangle `q` from `begin` on, and return their end; `~n` if `found` has to have room for `n`."""
+    end, left = np.int64(begin), np.int64(1)
+    stack[0] = rectangles.roots[q]
+    while left > 0:
+        left -= 1
+        node = stack[left]
+        is_within = node < 0
+        node = ~node if is_within else node
+        link = state.links[node]
+        if not is_within:
+            meets, is_within = _relation(state, node, rectangles, q)
+            if not meets:
+                continue
+        child, size = np.int64(link[Link.CHILD]), np.int64(link[Link.COUNT])
+        if child >= 0:
+            stack[left] = ~(child + 1) if is_within else child + 1
+            stack[left + 1] = ~child if is_within else child
+            left += 2
+            continue
+        if end + size > found.shape[0]:
+            return ~(end + size)
+        first = np.int64(link[Link.BLOCK])
+        if is_within:
+            for i in range(size):
+                found[end + i] = state.ids[first + i]
+            end += size
+        else:
+            for i in range(first, first + size):
+                found[end] = state.ids[i]  # the next one overwrites it, unless it is within
+                end += np.int64(_is_within(state, i, rectangles, q))
+    return end
 
 
 @kernel
