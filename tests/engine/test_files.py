@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.formats.test_blocks import csv_files, json_files, small_blocks
@@ -52,9 +52,12 @@ def published(
     **options: Any,
 ) -> tuple[Any, ...]:
     """Return the lines, faults and counts of a file."""
-    engine = Engine(clock=EventClock())
-    if options.pop("table", False):
-        engine.table("s", key="a")
+    engine = Engine(clock=EventClock(), out_of_orderness=options.pop("out_of_orderness", 0))
+    for stream, tick in options.pop("ticks", {}).items():
+        engine.stream(stream, tick=tick)
+    for table in options.pop("tables", ()):
+        engine.table(table, key="a")
+    later = options.pop("later", {})
     for name, text in subscriptions.items():
         engine.subscribe(text, id=name)
     reader = EventReader(fields, stream="s", clock=lambda: 7, ticks=engine.ticks)
@@ -73,8 +76,11 @@ def published(
     except Exception as fault:  # noqa: BLE001 - compared
         failure = str(fault)
     lines += map(notification_line, engine.flush())
+    for name, text in later.items():  # which meet the events that are kept
+        lines += map(notification_line, engine.subscribe(text, id=name).notifications)
     stats = engine.stats()
-    counts = (stats.published, stats.refused, stats.notifications, stats.late, reader.read, reader.refused)
+    counts: tuple[int, ...] = stats.published, stats.refused, stats.notifications, stats.late
+    counts += reader.read, reader.refused, stats.kept_events, stats.sequences.waiting, stats.views.rows
     return lines, sorted(faults), counts, reader.dropped, failure
 
 
@@ -139,15 +145,103 @@ def test_ids_and_times_come_from_their_fields(folder: Path, format: Format, fiel
 
 
 @pytest.mark.parametrize("format", [Format.JSONL, Format.CSV, Format.PARQUET])
-@pytest.mark.parametrize("options", [{"top": 2, "weights": {"a": 2.0}}, {"table": True}])
+@pytest.mark.parametrize("options", [{"top": 2, "weights": {"a": 2.0}}, {"tables": ["s"]}])
 def test_tables_and_rankings_take_the_same_files(
     folder: Path, format: Format, options: dict[str, Any]
 ) -> None:
     path = write(folder / f"ranked.{format}", format, RECORDS)
-    views = {"largest": "select max(t) from table s where f > 3"} if "table" in options else {}
+    views = {"largest": "select max(t) from table s where f > 3"} if "tables" in options else {}
     fields = EventFields(time="t")
     found = published(path, format, FILTERS | views, blocks=True, fields=fields, **options)
     assert found == published(path, format, FILTERS | views, blocks=False, fields=fields, **options)
+
+
+STREAMS = {
+    **FILTERS,
+    "from s": "from s where a > 1",
+    "from w": "select a, x from w where x > 1",
+    "next": "from s p where p.a > 0 next w q on q.a = p.a select q.x as x, p.t as t",
+    "within": "from w p next w q on q.a = p.a where q.x > p.x within 9 ticks",
+    "published": "from s p next s q on q.a = p.a select q.a as a, q.x as x publish as out",
+    "of published": "from out where a > 1",
+    "largest": "select max(x) from table w where a between 0 and 3",
+    "rows": "select count(*) from table s where x > 1",
+    "joined": "select sum(l.x) from table s l join table w r on l.k = r.k where r.a > 0",
+}
+
+
+@st.composite
+def stream_files(draw: st.DrawFn) -> tuple[Format, list[dict[str, Any]]]:
+    """Records of several streams, most of them in order and plain, and some not."""
+    count = draw(st.integers(0, 60))
+    is_tame = draw(st.booleans())
+    palettes: list[list[Any]] = [["s", "w"], ["s", "w", "other", "s", "w"], ["w"], ["s", "", "w"], [1, 2]]
+    names = draw(st.sampled_from(palettes))
+    records = []
+    time = 0
+    for number in range(count):
+        time += draw(st.integers(0 if is_tame else -4, 3))
+        record: dict[str, Any] = {
+            "of": draw(st.sampled_from(names)),
+            "a": draw(st.integers(0, 4)),
+            "k": number % 3,
+            "x": draw(st.sampled_from([0.5, 1.5, 2.5])),
+            "t": time,
+            "until": draw(st.sampled_from([None, time + 2, time + 1000])),
+        }
+        if not is_tame and draw(st.integers(0, 30)) == 0:
+            name = draw(st.sampled_from(["of", "a", "t", "x", "until"]))
+            record[name] = draw(st.sampled_from([None, "x", True, 2**53 + 1]))
+        records.append(record)
+    format = draw(st.sampled_from([Format.JSONL, Format.JSONL, Format.CSV, Format.PARQUET]))
+    if format is not Format.JSONL:
+        for name in ("of", "a", "t", "x", "until"):
+            kinds = {type(record[name]) for record in records} - {type(None)}
+            if len(kinds) > 1 and format is Format.PARQUET:
+                format = Format.JSONL
+    return format, records
+
+
+@given(
+    stream_files(),
+    st.sets(st.sampled_from(sorted(STREAMS)), min_size=1, max_size=6),
+    st.fixed_dictionaries(
+        {
+            "tables": st.sampled_from([["s", "w"]] * 2),
+            "out_of_orderness": st.sampled_from([0, 0, 2, 5, 2**62]),
+            "ticks": st.sampled_from([{}, {}, {"w": 3}]),
+            "later": st.sampled_from([{}, {"kept": "a > 2"}]),
+        }
+    ),
+    st.sampled_from([None, "of"]),
+    st.sampled_from([None, "until"]),
+    st.sampled_from([300, 1 << 20]),
+)
+@settings(max_examples=100, phases=[Phase.generate])
+def test_several_streams_of_a_file_are_published_alike(
+    folder: Path,
+    file: tuple[Format, list[dict[str, Any]]],
+    subscribed: set[str],
+    options: dict[str, Any],
+    stream: str | None,
+    until: str | None,
+    size: int,
+) -> None:
+    format, records = file
+    path = folder / f"streams.{format}"
+    if not records:
+        return
+    write(path, format, records)
+    if options["ticks"]:
+        subscribed = (subscribed | {"any"}) - {"next"}  # it reads streams that must count alike
+    subscriptions = {name: STREAMS[name] for name in sorted(subscribed)}
+    if subscribed.isdisjoint({"largest", "rows", "joined"}):
+        options = {**options, "tables": []}
+    fields = EventFields(time="t", stream=stream, valid_until=until)
+    with small_blocks(size):
+        found = published(path, format, subscriptions, blocks=True, fields=fields, **options)
+        rows = published(path, format, subscriptions, blocks=False, fields=fields, **options)
+    assert found == rows
 
 
 def write(path: Path, format: Format, records: list[dict[str, Any]]) -> Path:
@@ -157,7 +251,9 @@ def write(path: Path, format: Format, records: list[dict[str, Any]]) -> Path:
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
     else:
         rows: list[Iterable[Any]] = [records[0].keys(), *(record.values() for record in records)]
-        path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+        path.write_text(
+            "".join(",".join("" if one is None else str(one) for one in row) + "\n" for row in rows)
+        )
     return path
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.formats import EventFields, EventReader, Fault
@@ -19,8 +20,9 @@ from tocsin.formats.event_reader import missing_field
 from tocsin.formats.records import UnreadableRecord
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.blocks import BlockEvents
-from tocsin.matching.encoding.columns import distinct_texts, is_text
-from tocsin.matching.timed_batch import RowNames, TimedRows
+from tocsin.matching.encoding.columns import distinct_texts, is_text, plain_values
+from tocsin.matching.encoding.streams import StreamColumn
+from tocsin.matching.timed_batch import RowNames, RowValidity, TimedRows
 from tocsin.model.errors import EventError, KindError
 from tocsin.model.event import Event, check_times
 from tocsin.model.ticks import StreamTicks
@@ -34,6 +36,7 @@ interchange protocol of data frames (`__dataframe__`).
 
 _TO_MICROSECONDS: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _LONGEST: Final = 2**63 - 1
+_MOST_TICKS: Final = 16  # lengths of ticks in a block of several streams
 _FEWEST_ROWS: Final = 16  # dicts for which columns are worth their making
 
 
@@ -147,25 +150,29 @@ def timed_rows(table: ArrowEvents, time: str, start: str | None, ticks: StreamTi
     return TimedRows(table.with_faults(faults) if faults else table, starts, ends)
 
 
-def block_rows(block: EventBlock, *, as_table: bool) -> TimedRows | None:
-    """Return a file's block by the column with the times of its rows, or None if it has to be read by the row.
-
-    `as_table` if somebody reads its columns as those of a table. A block with a fault is read by the row, where the fault
-    is found at its line.
-    """
-    reader, fields, columns = block.reader, block.reader.fields, block.columns
+def block_events(block: EventBlock) -> ArrowEvents | None:
+    """Return a file's block by the column, or None if it has to be read by the row, where a fault has its line."""
+    reader, columns = block.reader, block.columns
     events: ArrowEvents | None
     if isinstance(columns, ColumnBlock):
         events = BlockEvents(columns, reader.stream)
-        if as_table and not events.is_table:
-            return None
     else:
         events = as_columns(columns, reader.stream)
     if events is None or events.faults:
         return None
+    fields = reader.fields
     if fields.id is not None and not _is_full(events, fields.id, _is_id):
         return None
-    return _with_times(events, reader, fields, block.event_id)
+    if fields.stream is None:
+        return events
+    leaves = events.leaves_at(fields.stream)
+    streams = StreamColumn.read(leaves[0]) if len(leaves) == 1 else None
+    return None if streams is None else events.with_stream(streams)
+
+
+def block_rows(block: EventBlock, events: ArrowEvents) -> TimedRows | None:
+    """Return a block's events with their times, or None if one has none or a faulty one."""
+    return _with_times(events, block.reader, block.reader.fields, block.event_id)
 
 
 def dict_rows(
@@ -182,33 +189,96 @@ def _with_times(
     events: ArrowEvents, reader: EventReader, fields: EventFields, names: RowNames | None = None
 ) -> TimedRows | None:
     """Return rows with the times that `fields` name, or None if one has none or a faulty one."""
+    if events.streams is None:
+        times = _times(events, reader, fields)
+        if times is None:
+            return None
+        return TimedRows(events, times.starts, times.ends, names=names, validity=times.validity)
+    ticks = reader.ticks
+    alike: dict[tuple[int, bool], list[str]] = {}  # streams whose times are read alike
+    for name in events.streams.names:
+        alike.setdefault((ticks.length(name), ticks.needs_declaration(name)), []).append(name)
+    if len(alike) > _MOST_TICKS:
+        return None
+    starts, ends = np.zeros(len(events), dtype=np.int64), np.zeros(len(events), dtype=np.int64)
+    until, is_kept = np.zeros(len(events), dtype=np.int64), np.zeros(len(events), dtype=np.bool_)
+    for same in alike.values():
+        times = _times(events.with_stream(same[0]), reader, fields)
+        if times is None:
+            return None
+        own = np.logical_or.reduce([events.streams.has(name) for name in same])
+        starts[own], ends[own] = times.starts[own], times.ends[own]
+        if times.validity is not None:
+            until[own], is_kept[own] = times.validity.until[own], times.validity.is_kept[own]
+    validity = RowValidity(until, is_kept) if is_kept.any() else None
+    return TimedRows(events, starts, ends, names=names, validity=validity)
+
+
+class _Times(Struct, frozen=True):
+    """When rows started and ended, and until when they are kept."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    validity: RowValidity | None
+
+
+def _times(events: ArrowEvents, reader: EventReader, fields: EventFields) -> _Times | None:
+    """Return the times of the rows of one stream, or None if one has no time or a faulty one."""
+    validity = None
+    if fields.valid_until is not None:
+        try:
+            validity = _validity(events, fields.valid_until, reader.ticks)
+        except EventError:
+            return None
     if fields.time is None:
         if fields.start is not None:
             return None
         ends = np.full(len(events), reader.now(events.stream), dtype=np.int64)
-        return TimedRows(events, ends, ends, names=names)
+        return _Times(ends, ends, validity)
     if not all(_is_full(events, path, _is_time) for path in (fields.time, fields.start) if path is not None):
         return None
     try:
         starts, ends, faults = table_times(events, fields.time, fields.start, reader.ticks)
     except EventError:
         return None
-    return None if faults else TimedRows(events, starts, ends, names=names)
+    return None if faults else _Times(starts, ends, validity)
+
+
+def _validity(events: ArrowEvents, path: str, ticks: StreamTicks) -> RowValidity | None:
+    """Return until when rows are kept, None if no row is; raise `EventError` if a row has to be read for it."""
+    found = events.leaves_at(path)
+    if not found and not events.may_have(path):
+        return None
+    if len(found) != 1 or not _is_time(found[0].type):
+        raise EventError(f"the column `{path}` holds more than times")
+    leaf = found[0].dictionary_decode() if pa.types.is_dictionary(found[0].type) else found[0]
+    given = ArrowEvents(pa.table({path: leaf.drop_null()}), (path,), {}, events.stream)
+    _, times, faults = table_times(given, path, None, ticks)
+    check_no_faults(faults)
+    is_kept, _ = plain_values(leaf.is_valid())
+    until = np.zeros(len(leaf), dtype=np.int64)
+    until[is_kept] = times
+    return RowValidity(until, is_kept)
 
 
 def _is_full(events: ArrowEvents, path: str, is_kind: Callable[[Any], bool]) -> bool:
     """Tell whether all rows have a value of one kind at a path."""
     found = events.leaves_at(path)
-    return len(found) == 1 and not found[0].null_count and is_kind(found[0].type)
+    if len(found) != 1 or found[0].null_count or not is_kind(found[0].type):
+        return False
+    # a word of a dictionary may be null
+    return not (pa.types.is_dictionary(found[0].type) and found[0].dictionary.null_count)
 
 
 def _is_id(kind: Any) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return is_text(kind) or bool(pa.types.is_integer(kind))
 
 
 def _is_time(kind: Any) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return _is_id(kind) or bool(pa.types.is_timestamp(kind))
+    return _is_id(kind) or bool(
+        pa.types.is_timestamp(kind.value_type if pa.types.is_dictionary(kind) else kind)
+    )
 
 
 def check_no_faults(faults: Mapping[int, str]) -> None:

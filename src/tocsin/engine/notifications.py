@@ -131,7 +131,7 @@ class FilterNotifications(Struct, frozen=True):
             "end": events.ends[positions],
             "generation": np.full(count, self.generation),
             "stream": [stream] * count
-            if len(events.events) < 2
+            if stream is not None
             else [events.stream(position) for position in positions.tolist()],
         }
         if self.scores is not None:

@@ -29,6 +29,7 @@ from tocsin.engine.results import NamedAnswerChanges, NamedSequenceMatches
 from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.engine.top_k import TopK
 from tocsin.formats import EventReader, Fault
+from tocsin.formats.column_blocks import integer_array
 from tocsin.matching import ConjunctionBatch
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event, Notification
@@ -190,18 +191,23 @@ class EventPipeline:
 
         They are read by the column, or one by one where a column says too little; a stream that is no table has none.
         """
-        views, stream = self._store.views, events.single_stream or ""
-        if stream not in views.tables:
+        views = self._store.views
+        tables = [name for name in events.stream_names if name is not None and name in views.tables.by_name]
+        if not tables:
             return _NO_UPDATES, {}
-        try:
-            table = events.batch.table
-            return views.read_rows(stream, table.take(events.rows) if events.faults else table), {}
-        except EventError:
-            pass  # some row or column: each row is read by itself
+        if len(tables) == 1:  # rows of several tables are applied in their order
+            own = events.rows_of(tables[0])
+            try:
+                table = events.batch.table
+                rows = table if len(own) == len(events) else table.take(integer_array(own))
+                return views.read_rows(tables[0], rows), {}
+            except EventError:
+                pass  # some row or column: each row is read by itself
         updates: dict[int, RowUpdate] = {}
         faults: dict[int, str] = {}
-        events.read_ahead(events.rows)
-        for row in events.rows.tolist():
+        own = np.sort(np.concatenate([events.rows_of(name) for name in tables]))
+        events.read_ahead(own)
+        for row in own.tolist():
             try:
                 update = views.read(events.event(row))
             except EventError as fault:
@@ -217,8 +223,10 @@ class EventPipeline:
         now = clock.now()
         if isinstance(events, TimedRows):
             self.published += len(events) - len(events.faults)
-            if self._store.registry.has_validity:
-                return self._times_of_rows(events)
+            if self._store.registry.has_validity or events.validity is not None:
+                row_times = self._times_of_rows(events)
+                self.history.add_rows(events, row_times)
+                return row_times
             if (latest := events.latest) is not None:
                 clock.saw(latest)
             return now
@@ -321,7 +329,7 @@ class EventPipeline:
     ) -> NotificationPart:
         """Apply the rows of a table by the column, and return the notifications of changed answers."""
         assert isinstance(events, TimedRows)  # noqa: S101 - updates by the column are of such
-        rows = events.rows
+        rows = events.rows_of(updates.table.name)
         changes = self._store.views.process_rows(updates, events.ends[rows])
         changes = replace(changes, rows=rows[changes.rows])
         changes = self._report(changes, events.ends, np.broadcast_to(times, len(events)))

@@ -13,6 +13,7 @@ from tocsin.engine.event_sources import (
     EventSource,
     as_arrow,
     as_columns,
+    block_events,
     block_rows,
     dict_rows,
     publishable_parts,
@@ -26,6 +27,7 @@ from tocsin.engine.top_k import TopK
 from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.matching.encoding.arrow import ArrowEvents
+from tocsin.matching.encoding.blocks import BlockEvents
 from tocsin.matching.timed_batch import TimedRows
 from tocsin.model import Event
 from tocsin.model.errors import EventError
@@ -181,14 +183,21 @@ class BatchPublisher:
 
     def _publish_block(self, block: EventBlock) -> Published | None:
         """Publish a file's block by the column; return None if it has to be read by the row, where faults have their lines."""
-        stream, sequences = block.reader.stream, self._store.sequences
-        stored = self._store.views.tables.by_name.get(stream or "")
-        is_read = sequences.reads(stream)
+        events = block_events(block)
+        if events is None:
+            return None
+        tables = self._store.views.tables.by_name
+        stored = [tables[name] for name in events.stream_names if name in tables]
+        is_read = any(map(self._store.sequences.reads, events.stream_names))
         # Without times, sequences would see all rows at once.
         if is_read and block.reader.fields.time is None:
             return None
-        rows = block_rows(block, as_table=is_read or stored is not None)
-        if rows is None or (stored is not None and stored.missing_keys(rows.batch)):
+        if (is_read or stored) and isinstance(events, BlockEvents) and not events.is_table:
+            return None
+        rows = block_rows(block, events)
+        if rows is None or (
+            len(events.stream_names) == 1 and any(one.missing_keys(rows.batch) for one in stored)
+        ):
             return None
         published, _ = self._publish_rows(rows)
         if published is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from itertools import count
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -15,8 +16,10 @@ from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event
 from tocsin.model.options import ALWAYS
 from tocsin.model.ticks import StreamTicks
+from tocsin.structures.array_types import Int64s
 
 _NONE: Final[frozenset[int]] = frozenset()
+_LONGEST: Final = 2**63 - 1
 _FIRST_ROW: Final = np.zeros(1, dtype=np.int64)
 
 
@@ -57,14 +60,9 @@ class ReorderBuffer:
 
         `streams` are those that sequences read.
         """
-        if isinstance(events, TimedRows) and not skipped:
-            stream = events.stream(0)
-            if stream is None or stream not in streams:
-                self._observe(stream, events.latest)
-                return []
-            if not self._bound and not self._order(stream).waiting:
-                return self._release_columns(stream, events)
-        elif skipped:
+        if isinstance(events, TimedRows) and not skipped and self._bound < _LONGEST:
+            return self._push_columns(events, streams)
+        if skipped:
             pass
         elif not streams:
             latest = self._latest_unread
@@ -93,27 +91,80 @@ class ReorderBuffer:
         order.latest = order.released = end
         return [Released(tick, events, _FIRST_ROW)]
 
-    def _release_columns(self, stream: str, events: TimedRows) -> list[Released]:
-        """Release a table's rows at once, except those that are late or no events."""
-        order = self._order(stream)
-        ends = events.ends
-        if events.faults:
-            ends = ends.copy()
-            ends[list(events.faults)] = ALWAYS
-        latest = max(order.released, order.latest)
-        on_time = ends >= np.maximum.accumulate(np.append(latest, ends))[:-1]
-        if events.faults:
-            on_time[list(events.faults)] = False
-        rows = np.flatnonzero(on_time)
-        if len(rows) < len(ends):
-            late = np.setdiff1d(np.flatnonzero(~on_time), list(events.faults))
-            self.late += len(late)
-            self.late_events += map(events.event, late.tolist())
-        if not len(rows):
+    def _push_columns(self, events: TimedRows, streams: Collection[str]) -> list[Released]:
+        """Push rows by the column, those of streams with equally long ticks together."""
+        read: dict[int, list[Int64s]] = {}
+        for name in events.stream_names:
+            rows = events.rows_of(name)
+            if not len(rows):
+                continue
+            if name is None or name not in streams:
+                self._observe(name, int(events.ends[rows].max()))
+            else:
+                read.setdefault(self._ticks.length(name), []).append(rows)
+        found: list[tuple[int, list[Released]]] = []
+        for tick, parts in read.items():
+            order = self._orders.setdefault(tick, _Order())
+            rows = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+            ends = events.ends[rows]
+            latest = np.maximum.accumulate(np.append(order.latest, ends))
+            watermarks = np.maximum(latest, ALWAYS + self._bound) - self._bound
+            is_late = ends < np.maximum(watermarks[:-1], order.released)
+            if is_late.any():
+                late = rows[is_late]
+                self.late += len(late)
+                self.late_events += map(events.event, late.tolist())
+            on_time = np.flatnonzero(~is_late)
+            if len(on_time):
+                order.latest = int(latest[-1])
+                released = self._release(tick, events, rows, on_time, watermarks[1:])
+                found.append((int(rows[on_time[0]]), released))
+        return [one for _, released in sorted(found, key=itemgetter(0)) for one in released]
+
+    def _release(
+        self, tick: int, events: TimedRows, rows: Int64s, on_time: Int64s, watermarks: Int64s
+    ) -> list[Released]:
+        """Return the rows, and the events that were held back, whose turn comes with one of the rows.
+
+        `on_time` are positions in `rows`; `watermarks` has the watermark after each of the rows.
+        """
+        order, ends = self._orders[tick], events.ends[rows[on_time]]
+        if not self._bound:
+            order.released = int(ends[-1])
+            kept = rows[on_time]
+            return [Released(tick, events if len(kept) == len(events) else events.take(kept), kept)]
+        held = sorted(order.waiting)
+        held_ends = np.fromiter((end for end, *_ in held), dtype=np.int64, count=len(held))
+        # Held events come first, then the rows; each is released by the first row that moves the watermark to its end.
+        every = np.concatenate([held_ends, ends])
+        by = np.searchsorted(watermarks, every)
+        by[len(held) :] = np.maximum(by[len(held) :], on_time)
+        turns = np.lexsort((every, by))  # which keeps the order of arrival
+        turns = turns[by[turns] < len(rows)]
+        order.waiting = [one for one, row in zip(held, by.tolist(), strict=False) if row >= len(rows)]
+        self._hold(order, events, rows[on_time[by[len(held) :] >= len(rows)]])
+        if not len(turns):
             return []
-        order.latest = order.released = int(ends[rows[-1]])
-        released = events if len(rows) == len(ends) else events.take(rows)
-        return [Released(self._ticks.length(stream), released, rows)]
+        order.released = int(every[turns[-1]])
+        # Few events are held, and these and the rows among them become objects; the rows after them stay columns.
+        last = int(np.flatnonzero(turns < len(held))[-1]) + 1 if (turns < len(held)).any() else 0
+        events.read_ahead(np.sort(rows[on_time[turns[:last][turns[:last] >= len(held)] - len(held)]]))
+        single = [
+            held[turn][2] if turn < len(held) else events.event(int(rows[on_time[turn - len(held)]]))
+            for turn in turns[:last].tolist()
+        ]
+        released = [Released(tick, TimedBatch(single), rows[by[turns[:last]]])] if single else []
+        if last < len(turns):
+            taken = rows[on_time[turns[last:] - len(held)]]
+            released.append(Released(tick, events.take(taken), rows[by[turns[last:]]]))
+        return released
+
+    def _hold(self, order: _Order, events: TimedRows, rows: Int64s) -> None:
+        """Hold rows back, as events."""
+        events.read_ahead(rows)
+        order.waiting.sort()  # a sorted list is a heap
+        for row in rows.tolist():
+            order.hold(events.event(row))
 
     def _push_each(
         self, events: TimedBatch, streams: Collection[str], skipped: Collection[int]
@@ -213,8 +264,11 @@ class _Order:
         if not bound:
             self.released = event.end
             return (event,)
-        heappush(self.waiting, (event.end, next(self._arrivals), event))
+        self.hold(event)
         return self.pop(self.latest - bound)
+
+    def hold(self, event: Event) -> None:
+        heappush(self.waiting, (event.end, next(self._arrivals), event))
 
     def pop(self, until: int) -> Iterable[Event]:
         while self.waiting and self.waiting[0][0] <= until:

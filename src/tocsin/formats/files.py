@@ -82,17 +82,10 @@ class EventFile:
     def blocks(self) -> Iterator[EventBlock | Event | Fault]:
         """Yield the same events in blocks, which can be taken by the column; records that are not plain come alone.
 
-        A pipe delivers records one by one, and so does this then. Each record may have a stream or a validity of its
-        own if fields are named for these; then all come alone.
+        A pipe delivers records one by one, and so does this then.
         """
-        fields = self.reader.fields
         is_file = self.path is not None and self.path.is_file()
-        if (
-            not is_file
-            or fields.stream is not None
-            or fields.valid_until is not None
-            or self.format is Format.JSON
-        ):
+        if not is_file or self.format is Format.JSON:
             yield from self
             return
         try:

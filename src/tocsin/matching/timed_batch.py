@@ -8,13 +8,14 @@ from operator import attrgetter
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model.event import STREAM, Event, new_event
 from tocsin.model.values import Value
-from tocsin.structures.array_types import Int64s
+from tocsin.structures.array_types import Bools, Int64s
 
 RowNames: TypeAlias = Callable[[int, Mapping[str, Value]], str]
 """Returns the id of a row's event, by the row and its attributes."""
@@ -113,11 +114,27 @@ class TimedBatch:
         return len(self.events)
 
 
+class RowValidity(Struct, frozen=True):
+    """Until when each row of a table is kept for later filters, if it is."""
+
+    until: Int64s
+    is_kept: Bools
+
+    def at(self, number: int) -> int | None:
+        """Return until when a row is kept."""
+        return self.until.item(number) if self.is_kept[number] else None
+
+    def take(self, numbers: Int64s | slice) -> RowValidity:
+        """Return the validity of some rows."""
+        return RowValidity(self.until[numbers], self.is_kept[numbers])
+
+
 class TimedRows(TimedBatch):
-    """The rows of an Arrow table, all of one stream; a row becomes an event on demand.
+    """The rows of an Arrow table, of one stream or of several; a row becomes an event on demand.
 
     An event is given its id when it is made, by `names` if the rows have names. Slices share the table and the events
-    made so far. `numbers` are those of the rows in the table, if they are not the ones from `begin` on.
+    made so far. `numbers` are those of the rows in the table, if they are not the ones from `begin` on; `validity` is that of
+    the table's rows.
     """
 
     def __init__(
@@ -130,6 +147,7 @@ class TimedRows(TimedBatch):
         made: dict[int, Event] | None = None,
         names: RowNames | None = None,
         numbers: Int64s | None = None,
+        validity: RowValidity | None = None,
     ) -> None:
         super().__init__(())
         self.starts = starts
@@ -140,6 +158,7 @@ class TimedRows(TimedBatch):
         self._made = {} if made is None else made
         self._names = names
         self._numbers = numbers
+        self._validity = validity
         self._expected: Int64s | None = None  # rows that will become events
 
     @_computed_once
@@ -164,9 +183,24 @@ class TimedRows(TimedBatch):
         """Return the faults of rows that are no events, by row."""
         return self.batch.faults if self._table.faults and self._numbers is None else {}
 
-    def stream(self, row: int) -> str | None:  # noqa: ARG002 - all rows are of one stream
+    @property
+    def stream_names(self) -> tuple[str | None, ...]:
+        """Return the streams that rows may be of."""
+        return self._table.stream_names
+
+    def stream(self, row: int) -> str | None:
         """Return the stream of a row."""
-        return self._table.stream
+        return self._table.stream if self._table.streams is None else self._table.stream_at(self._number(row))
+
+    def rows_of(self, stream: str | None) -> Int64s:
+        """Return the rows that are events of a stream."""
+        streams = self._table.streams
+        if streams is None or stream is None:
+            return self.rows if stream == self._table.stream else self.rows[:0]
+        is_of = streams.has(stream)
+        numbers = np.arange(self._begin, self._begin + len(self)) if self._numbers is None else self._numbers
+        found = np.flatnonzero(is_of[numbers])
+        return np.setdiff1d(found, list(self.faults)) if self.faults else found
 
     def event(self, row: int) -> Event:
         """Return a row as an event, always the same."""
@@ -188,12 +222,17 @@ class TimedRows(TimedBatch):
             if at < len(self._expected) and self._expected[at] == row:
                 rows = self._expected[at : at + _BLOCK]
         numbers = rows + self._begin if self._numbers is None else self._numbers[rows]
+        if len(numbers) > 1 and (numbers[1:] < numbers[:-1]).any():  # rows that were put into another order
+            order = np.argsort(numbers, kind="stable")
+            rows, numbers = rows[order], numbers[order]
         read = self._table.rows_at(numbers) if len(numbers) > 1 else [self._table.row(int(numbers[0]))]
         columns = (numbers.tolist(), read, self.starts[rows].tolist(), self.ends[rows].tolist())
         for number, attributes, start, end in zip(*columns, strict=True):
             if number not in self._made:
                 id_ = None if self._names is None else self._names(number, attributes)
-                self._made[number] = new_event(attributes, self._table.stream, start, end, id_)
+                until = None if self._validity is None else self._validity.at(number)
+                stream = self._table.stream_at(number)
+                self._made[number] = new_event(attributes, stream, start, end, id=id_, valid_until=until)
         return self._made[self._number(row)]
 
     def slice(self, begin: int, end: int) -> TimedRows:
@@ -206,6 +245,7 @@ class TimedRows(TimedBatch):
             made=self._made,
             names=self._names,
             numbers=None if self._numbers is None else self._numbers[begin:end],
+            validity=self._validity,
         )
 
     def part(self, begin: int, end: int) -> TimedRows:
@@ -216,13 +256,23 @@ class TimedRows(TimedBatch):
             self.ends[begin:end],
             begin=self._begin + begin,
             names=self._names,
+            validity=self._validity,
         )
 
     def with_faults(self, faults: Mapping[int, str]) -> TimedRows:
         """Return the same rows with more of them marked as no events; they share the events made so far."""
         made = {number - self._begin: event for number, event in self._made.items()}
         names = None if self._names is None else partial(_named_from, self._names, self._begin)
-        return TimedRows(self.batch.with_faults(faults), self.starts, self.ends, made=made, names=names)
+        rows = self.batch.with_faults(faults)
+        return TimedRows(rows, self.starts, self.ends, made=made, names=names, validity=self.validity)
+
+    @property
+    def validity(self) -> RowValidity | None:
+        """Return until when each row is kept for later filters, if some row is."""
+        if self._validity is None:
+            return None
+        own = slice(self._begin, self._begin + len(self)) if self._numbers is None else self._numbers
+        return self._validity.take(own)
 
     @property
     def rows(self) -> Int64s:
@@ -240,6 +290,7 @@ class TimedRows(TimedBatch):
             made=self._made,
             names=self._names,
             numbers=numbers,
+            validity=self._validity,
         )
 
 

@@ -87,10 +87,16 @@ def read_event(
 
 
 def new_event(
-    attributes: Mapping[str, Value], stream: str | None, start: int, end: int, id: str | None = None
+    attributes: Mapping[str, Value],
+    stream: str | None,
+    start: int,
+    end: int,
+    *,
+    id: str | None = None,
+    valid_until: int | None = None,
 ) -> Event:
     """Return an event of attributes that are flat and checked; without an id, one is made for it."""
-    return Event(_ids.make() if id is None else id, attributes, stream, start, end)
+    return Event(_ids.make() if id is None else id, attributes, stream, start, end, valid_until)
 
 
 def check_event(event: Event, dropped: Callable[[str], None] | None = None) -> Event:

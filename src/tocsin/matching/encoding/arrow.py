@@ -23,6 +23,7 @@ from tocsin.matching.encoding.columns import (
     pairs,
 )
 from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.streams import StreamColumn
 from tocsin.matching.encoding.truth import ColumnTruth
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.word_truths import WordTruths
@@ -49,15 +50,20 @@ def arrow_events(table: Any, *, stream: str | None = None) -> EventBatch:
 class ArrowEvents(EventBatch):
     """The rows of a table, which become Python objects only where one of them is read.
 
-    Nulls are absent, structs are nested attributes, and a timestamp without a zone is UTC.
+    Nulls are absent, structs are nested attributes, and a timestamp without a zone is UTC. The rows are of one stream or of
+    none, or each has a stream of its own in `streams`.
     """
 
     def __init__(
-        self, table: Any, paths: Iterable[str], faults: Mapping[int, str], stream: str | None
+        self,
+        table: Any,
+        paths: Iterable[str],
+        faults: Mapping[int, str],
+        stream: str | StreamColumn | None,
     ) -> None:
         super().__init__((), faults=faults)
         self.paths = tuple(paths)
-        self.stream = stream
+        self._stream = stream
         self._table = table
         self._block: tuple[int, list[Mapping[str, Value]]] = (-1, [])
         self._asked = 0  # the row that was read last
@@ -82,6 +88,29 @@ class ArrowEvents(EventBatch):
         """Return the rows as an Arrow table."""
         return self._table
 
+    @property
+    def stream(self) -> str | None:
+        """Return the stream of all rows, if they are of one."""
+        return None if isinstance(self._stream, StreamColumn) else self._stream
+
+    @property
+    def streams(self) -> StreamColumn | None:
+        """Return the stream of each row, if each has one of its own."""
+        return self._stream if isinstance(self._stream, StreamColumn) else None
+
+    @property
+    def stream_names(self) -> tuple[str | None, ...]:
+        """Return the streams that some row is of."""
+        return self._stream.names if isinstance(self._stream, StreamColumn) else (self._stream,)
+
+    def stream_at(self, position: int) -> str | None:
+        """Return the stream of a row."""
+        return self._stream[position] if isinstance(self._stream, StreamColumn) else self._stream
+
+    def with_stream(self, stream: str | StreamColumn | None) -> ArrowEvents:
+        """Return the same rows as events of other streams."""
+        return ArrowEvents(self._table, self.paths, self.faults, stream)
+
     def slice(self, begin: int, end: int) -> ArrowEvents:
         """Return the batch of the rows from `begin` to `end`."""
         faults = {
@@ -89,11 +118,13 @@ class ArrowEvents(EventBatch):
             for position in (range(begin, end) if self.faults else ())
             if (fault := self.faults.get(position)) is not None
         }
-        return ArrowEvents(self.table.slice(begin, end - begin), self.paths, faults, self.stream)
+        stream = self._stream.slice(begin, end) if isinstance(self._stream, StreamColumn) else self._stream
+        return ArrowEvents(self.table.slice(begin, end - begin), self.paths, faults, stream)
 
     def take(self, positions: Int64s) -> ArrowEvents:
         """Return the batch of some rows, which are events."""
-        return ArrowEvents(self.table.take(pa.array(positions)), self.paths, {}, self.stream)
+        stream = self._stream.take(positions) if isinstance(self._stream, StreamColumn) else self._stream
+        return ArrowEvents(self.table.take(integer_array(positions)), self.paths, {}, stream)
 
     def lacks(self, path: str) -> Bools:
         """Tell which rows have no value at a path."""
@@ -109,7 +140,7 @@ class ArrowEvents(EventBatch):
 
     def with_faults(self, faults: Mapping[int, str]) -> ArrowEvents:
         """Return the batch with more rows marked as faulty."""
-        return ArrowEvents(self.table, self.paths, {**faults, **self.faults}, self.stream)
+        return ArrowEvents(self.table, self.paths, {**faults, **self.faults}, self._stream)
 
     def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
         """Return the batch as arrays; columns that no subscription names are skipped."""
@@ -118,13 +149,21 @@ class ArrowEvents(EventBatch):
         found: list[EncodedEvents] = []
         for piece in _pieces(self.table):
             end = done + piece.num_rows
-            found.append(self._encode(piece, vocabulary, None if kept is None else kept[done:end]))
+            named = zip(self.paths, leaves(piece), strict=True)
+            streams = None if self.streams is None else self.streams.slice(done, end)
+            found.append(
+                self._pairs(
+                    named, vocabulary, None if kept is None else kept[done:end], streams, piece.num_rows
+                )
+            )
             done = end
         return _joined(found)
 
     def leaves_at(self, path: str) -> Sequence[Any]:
         """Return the array with the values at a path; none if no row can have one."""
         if path == STREAM:
+            if self.streams is not None:
+                return [self.streams.array()]
             if self.stream is None:
                 return []
             same = integer_array(np.zeros(len(self), dtype=np.int64))
@@ -136,6 +175,11 @@ class ArrowEvents(EventBatch):
         number = self.paths.index(path)
         found = [next(islice(leaves(piece), number, None)) for piece in self.table.to_batches()]
         return [pa.chunked_array(found).combine_chunks()]
+
+    def may_have(self, path: str) -> bool:
+        """Tell whether a row may have anything at a path: a value, attributes below it, or an array."""
+        below = path + "."
+        return any(one == path or one.startswith(below) for one in self.paths)
 
     @property
     def has_columns(self) -> bool:
@@ -176,21 +220,22 @@ class ArrowEvents(EventBatch):
 
     def attributes(self, position: int) -> Mapping[str, Value]:
         """Return the attributes of one event."""
-        return self._with_stream(REFUSED if self.is_refused(position) else self.row(position))
+        return self._with_stream(REFUSED if self.is_refused(position) else self.row(position), position)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def __iter__(self) -> Iterator[Event]:
         for position, row in enumerate(_read(self.table.to_batches(max_chunksize=_MOST))):
-            yield Event(str(position), self._with_stream(REFUSED if isinstance(row, str) else row))
+            yield Event(str(position), self._with_stream(REFUSED if isinstance(row, str) else row, position))
 
     def _read_rows(self, begin: int, count: int) -> list[Mapping[str, Value]]:
         rows = _read(self.table.slice(begin, count).to_batches())
         return [REFUSED if isinstance(row, str) else row for row in rows]
 
-    def _with_stream(self, row: Mapping[str, Value]) -> Mapping[str, Value]:
-        return row if self.stream is None or row is REFUSED else {**row, STREAM: self.stream}
+    def _with_stream(self, row: Mapping[str, Value], position: int) -> Mapping[str, Value]:
+        stream = self.stream_at(position)
+        return row if stream is None or row is REFUSED else {**row, STREAM: stream}
 
     def _kept(self) -> Bools | None:
         if not self.faults:
@@ -199,15 +244,15 @@ class ArrowEvents(EventBatch):
         kept[list(self.faults)] = False
         return kept
 
-    def _encode(self, piece: Any, vocabulary: Vocabulary, kept: Bools | None) -> EncodedEvents:
-        """Return the encoded pairs of one record batch; rows outside `kept` have none."""
-        found = zip(self.paths, leaves(piece), strict=True)
-        return self._pairs(piece.num_rows, found, vocabulary, kept)
-
     def _pairs(
-        self, count: int, found: Iterable[tuple[str, Any]], vocabulary: Vocabulary, kept: Bools | None
+        self,
+        found: Iterable[tuple[str, Any]],
+        vocabulary: Vocabulary,
+        kept: Bools | None,
+        streams: StreamColumn | None,
+        count: int,
     ) -> EncodedEvents:
-        """Return the encoded pairs of leaves, each given with its path."""
+        """Return the encoded pairs of leaves, each given with its path; rows outside `kept` have none."""
         codes = vocabulary.names.codes
         columns: list[FieldColumn] = []
         with np.errstate(invalid="ignore"):  # a NaN, whose row is faulty
@@ -215,7 +260,9 @@ class ArrowEvents(EventBatch):
                 attribute = codes.get(path)
                 if attribute is not None:
                     columns += field_columns(leaf, attribute, vocabulary)
-        if self.stream is not None and STREAM in codes:
+        if STREAM in codes and streams is not None:
+            columns += field_columns(streams.array(), codes[STREAM], vocabulary)
+        elif STREAM in codes and self.stream is not None:
             columns += constant_columns(self.stream, count, codes[STREAM], vocabulary)
         return pairs(count, columns, kept, vocabulary)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from tocsin.formats.column_blocks import ColumnBlock
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.streams import StreamColumn
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.event import STREAM, Event, flatten, is_plain
 from tocsin.model.values import Value
@@ -20,7 +21,7 @@ class BlockEvents(ArrowEvents):
     """The records of a block from `begin` to `end`. Columns that no subscription names are not made."""
 
     def __init__(
-        self, block: ColumnBlock, stream: str | None, begin: int = 0, end: int | None = None
+        self, block: ColumnBlock, stream: str | StreamColumn | None, begin: int = 0, end: int | None = None
     ) -> None:
         super().__init__(None, block.paths, {}, stream)
         self._block_of_file = block
@@ -49,15 +50,22 @@ class BlockEvents(ArrowEvents):
             self._table = pa.table(columns, list(self.paths))
         return self._table
 
+    def with_stream(self, stream: str | StreamColumn | None) -> BlockEvents:
+        """Return the same rows as events of other streams."""
+        events = BlockEvents(self._block_of_file, stream, self._begin, self._end)
+        events._leaves = self._leaves
+        return events
+
     def slice(self, begin: int, end: int) -> BlockEvents:
         """Return the batch of the rows from `begin` to `end`."""
-        return BlockEvents(self._block_of_file, self.stream, self._begin + begin, self._begin + end)
+        stream = self._stream.slice(begin, end) if isinstance(self._stream, StreamColumn) else self._stream
+        return BlockEvents(self._block_of_file, stream, self._begin + begin, self._begin + end)
 
     def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
         """Return the batch as arrays; columns that no subscription names are skipped."""
         codes = vocabulary.names.codes
         found = [(path, leaf) for path in self.paths if path in codes for leaf in self.leaves_at(path)]
-        return self._pairs(len(self), found, vocabulary, None)
+        return self._pairs(found, vocabulary, None, self.streams, len(self))
 
     def leaves_at(self, path: str) -> Sequence[Any]:
         """Return the arrays with the values at a path, one for each kind of value."""
@@ -70,6 +78,13 @@ class BlockEvents(ArrowEvents):
                 found = [leaf.slice(self._begin, len(self)) for leaf in found]
             self._leaves[path] = found
         return found
+
+    def may_have(self, path: str) -> bool:
+        """Tell whether a row may have anything at a path: a value, attributes below it, or an array."""
+        found = self._block_of_file.leaves_at(path) if path in self.paths else ()
+        below = path + "."
+        is_above = any(one.startswith(below) for one in self.paths)
+        return bool(found) or is_above or path in self._block_of_file.dropped()
 
     def row(self, position: int) -> Mapping[str, Value]:
         """Return the attributes of one event, without its stream."""
