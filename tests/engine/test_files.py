@@ -292,9 +292,14 @@ def test_matching_a_file_imports_neither_pandas_nor_the_compiler(folder: Path) -
     for format in (Format.JSONL, Format.CSV, Format.PARQUET):
         path = write(folder / f"light.{format}", format, RECORDS)
         code = (
-            "import sys; from tocsin import Engine; from tocsin.formats import open_events; engine = Engine();"
-            "engine.subscribe('a > 1', id='x');"
-            f"lines = [l for b in engine.publish_batches(open_events({str(path)!r}).blocks()) for l in b.json_lines()];"
+            "import sys; from pathlib import Path; from tocsin import Engine; from tocsin.formats import EventReader, open_events;"
+            "from tocsin.formats.notifications import ParquetNotifications; engine = Engine();"
+            "engine.subscribe('select a, b from s where a > 1', id='x');"
+            f"found = list(engine.publish_batches(open_events({str(path)!r}, EventReader(stream='s')).blocks()));"
+            "lines = [l for b in found for l in b.json_lines()];"
+            f"writer = ParquetNotifications(Path({str(folder / 'out.parquet')!r}));"
+            "[writer.write_table(b.with_events()) for b in found];"
+            "[writer.write(note) for b in found for note in b]; writer.__exit__();"
             "print(len(lines), 'pandas' in sys.modules, 'numba' in sys.modules)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

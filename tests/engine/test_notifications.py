@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tocsin import Engine, Notification
 from tocsin.engine import EventClock
+from tocsin.formats.notifications import ParquetNotifications
 
 JUMP = "from stock a next stock b on b.symbol = a.symbol where b.price > a.price"
 EVENTS = [{"symbol": "AB"[i % 2], "price": (7 * i) % 5, "t": i + 1} for i in range(40)]
@@ -120,3 +123,24 @@ def test_a_source_that_fails_leaves_the_notifications_with_the_exception() -> No
         made.publish_many(failing(), batch_size=2)
     assert [note.events[0].attributes["a"] for note in caught.value.notifications] == [1, 2, 3, 4, 5]  # type: ignore[attr-defined]
     assert made.stats().published == 5
+
+
+@pytest.mark.parametrize("source", [list, iter, pa.Table.from_pylist])
+def test_parquet_is_written_by_the_column_as_one_by_one(source: Any, tmp_path: Path) -> None:
+    made = engine(table=True)
+    found = made.publish_many(source(EVENTS), stream="stock", time="t", batch_size=7)
+    objects, columns = tmp_path / "objects.parquet", tmp_path / "columns.parquet"
+    with ParquetNotifications(objects) as one, ParquetNotifications(columns) as other:
+        other.write_table(found.with_events())
+        for note in found:
+            one.write(note)
+    rows = pq.read_table(columns)
+    assert rows == pq.read_table(objects)
+    assert {name: rows[name].null_count for name in ("subscription", "event_id", "event", "start")} == {
+        "subscription": 0,
+        "event_id": 0,
+        "event": 0,
+        "start": 0,
+    }
+    assert rows["answer"].null_count < rows["witness"].null_count <= rows.num_rows
+    assert rows.num_rows == len(found) > 20

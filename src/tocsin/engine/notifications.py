@@ -12,6 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.display.text import summary
+from tocsin.formats.column_blocks import floats_array, integer_array, integers_array, string_array
 from tocsin.formats.notifications import (
     answer_record,
     attributes_text,
@@ -40,6 +41,7 @@ NOTIFICATION_COLUMNS: Final = (
     ("witness", pa.string()),
     ("answer", pa.string()),
 )
+_EVENT_COLUMNS: Final = (("event_id", pa.string()), ("event", pa.string()))
 
 _SHOWN: Final = 2  # notifications in the representation
 
@@ -63,6 +65,9 @@ class NotificationPart(Protocol):
 
     def to_arrow(self) -> pa.Table:
         """Return the NOTIFICATION_COLUMNS."""
+
+    def last_events(self) -> tuple[list[str | None], list[str | None]]:
+        """Return the id of each notification's last event, and its attributes as JSON; what several share is encoded once."""
 
 
 class FilterNotifications(Struct, frozen=True):
@@ -137,8 +142,22 @@ class FilterNotifications(Struct, frozen=True):
         if self.scores is not None:
             columns["score"] = self.scores
         if self.selects is not None:
-            columns["values"] = [_json(self.notification(i).values) for i in range(count)]
+            self.read_events()
+            found = zip(self.selects, positions.tolist(), strict=True)
+            columns["values"] = [
+                _json(_select_values(items, events.event(position))) if items else None
+                for items, position in found
+            ]
         return _columns(columns, count)
+
+    def last_events(self) -> tuple[list[str | None], list[str | None]]:
+        """Return the id of each notification's event, and its attributes as JSON."""
+        self.read_events()
+        distinct, which = np.unique(self.positions, return_inverse=True)
+        events = list(map(self.events.event, distinct.tolist()))
+        ids, texts = [event.id for event in events], list(map(attributes_text, events))
+        places = which.tolist()
+        return [ids[i] for i in places], [texts[i] for i in places]
 
 
 class SequenceNotifications(Struct, frozen=True):
@@ -166,6 +185,10 @@ class SequenceNotifications(Struct, frozen=True):
     def to_arrow(self) -> pa.Table:
         """Return the NOTIFICATION_COLUMNS."""
         return _table(self.notifications)
+
+    def last_events(self) -> tuple[list[str | None], list[str | None]]:
+        """Return the id of each notification's last event, and its attributes as JSON."""
+        return _last_events(self.notifications)
 
 
 class ViewNotifications(Struct, frozen=True):
@@ -202,6 +225,10 @@ class ViewNotifications(Struct, frozen=True):
     def to_arrow(self) -> pa.Table:
         """Return the NOTIFICATION_COLUMNS."""
         return _table([self.notification(i) for i in range(len(self.rows))])
+
+    def last_events(self) -> tuple[list[str | None], list[str | None]]:
+        """Return the id of the event of each notification, and its attributes as JSON."""
+        return _last_events([self.notification(i) for i in range(len(self.rows))])
 
 
 class Notifications(Sequence[Notification]):
@@ -314,18 +341,7 @@ class Notifications(Sequence[Notification]):
 
     def with_events(self) -> pa.Table:
         """Return the table of `to_arrow` with two more columns: the last event's id and its attributes, as JSON."""
-        texts: dict[int, str] = {}
-        ids: list[str | None] = []
-        events: list[str | None] = []
-        notes = self.to_list()  # which keeps the events, so that no two have the same address
-        for note in notes:
-            event = note.events[-1] if note.events else None
-            ids.append(note.event_ids[-1] if note.event_ids else None)
-            if event is not None and id(event) not in texts:
-                texts[id(event)] = attributes_text(event)
-            events.append(None if event is None else texts[id(event)])
-        table = self.to_arrow().append_column("event_id", pa.array(ids, pa.string()))
-        return table.append_column("event", pa.array(events, pa.string()))
+        return self._table(with_events=True)
 
     def to_list(self) -> list[Notification]:
         """Return all notifications as objects."""
@@ -359,18 +375,23 @@ class Notifications(Sequence[Notification]):
         `row` counts the published events from 0. `values` of a select list, the `witness` of a sequence and the `answer` of
         a view are JSON texts, null where there is none.
         """
-        tables = [
-            part.to_arrow().add_column(0, "row", pa.array(part.rows + first))
-            for part, first in zip(self._parts, self._first_rows, strict=True)
-        ]
-        table = pa.concat_tables(
-            [pa.schema([("row", pa.int64()), *NOTIFICATION_COLUMNS]).empty_table(), *tables]
-        )
+        return self._table(with_events=False)
+
+    def _table(self, *, with_events: bool) -> pa.Table:
+        columns = [("row", pa.int64()), *NOTIFICATION_COLUMNS, *(_EVENT_COLUMNS if with_events else ())]
+        tables = [pa.table({name: pa.nulls(0, kind) for name, kind in columns})]
+        for part, first in zip(self._parts, self._first_rows, strict=True):
+            table = part.to_arrow().add_column(0, "row", integer_array(part.rows + first))
+            if with_events:
+                for (name, _), texts in zip(_EVENT_COLUMNS, part.last_events(), strict=True):
+                    table = table.append_column(name, string_array(texts))
+            tables.append(table)
+        joined = pa.concat_tables(tables)
         if self._order is None:
-            return table
+            return joined
         which, positions = self._order
         starts = np.cumsum([0, *(len(part.rows) for part in self._parts)])
-        return table.take(pa.array(starts[which] + positions))
+        return joined.take(integer_array(starts[which] + positions))
 
     def to_pandas(self) -> Any:
         """Return the notifications as a pandas frame with the columns of `to_arrow`; pandas must be installed."""
@@ -415,14 +436,33 @@ def _table(notifications: Sequence[Notification]) -> pa.Table:
     return _columns(columns, len(notes))
 
 
+def _last_events(notes: Sequence[Notification]) -> tuple[list[str | None], list[str | None]]:
+    """Return the id of the last event of each notification, and its attributes as JSON; None where there is none."""
+    texts: dict[int, str] = {}  # by the address of an event, which its notification keeps
+    for event in {id(note.events[-1]): note.events[-1] for note in notes if note.events}.values():
+        texts[id(event)] = attributes_text(event)
+    return (
+        [note.event_ids[-1] if note.event_ids else None for note in notes],
+        [texts[id(note.events[-1])] if note.events else None for note in notes],
+    )
+
+
 def _columns(columns: Mapping[str, Any], count: int) -> pa.Table:
     """Return a table with the NOTIFICATION_COLUMNS; those that are not given are null."""
     return pa.table(
         {
-            name: pa.array(columns[name], kind) if name in columns else pa.nulls(count, kind)
+            name: _ARRAYS[kind](columns[name]) if name in columns else pa.nulls(count, kind)
             for name, kind in NOTIFICATION_COLUMNS
         }
     )
+
+
+# Arrays are made from their buffers: `pa.array` imports pandas where that is installed, which takes most of a second.
+_ARRAYS: Final[dict[Any, Callable[[Sequence[Any]], Any]]] = {
+    pa.string(): string_array,
+    pa.int64(): integers_array,
+    pa.float64(): floats_array,
+}
 
 
 def _json(value: object) -> str | None:

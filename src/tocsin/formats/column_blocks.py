@@ -153,13 +153,18 @@ def text_array(values: Sequence[str | None]) -> Any:
     return pa.Array.from_buffers(pa.large_string(), len(values), buffers)
 
 
+def string_array(values: Sequence[str | None]) -> Any:
+    """Return strings as an Arrow array of Arrow's usual type, else as `text_array`."""
+    return text_array(values).cast(pa.string())
+
+
 def _bits(mask: NDArray[np.bool_]) -> Any:
     return None if mask.all() else pa.py_buffer(np.packbits(mask, bitorder="little"))
 
 
-def _integers(values: Sequence[Any]) -> Any:
+def integers_array(values: Sequence[Any] | NDArray[Any]) -> Any:
     """Return integers and None as an array."""
-    if None not in values:
+    if isinstance(values, np.ndarray) or None not in values:
         return integer_array(np.array(values, dtype=np.int64))
     floats = np.array(values, dtype=np.float64)  # None is NaN
     valid = ~np.isnan(floats)
@@ -171,7 +176,7 @@ def _integers(values: Sequence[Any]) -> Any:
     return pa.Array.from_buffers(pa.int64(), len(values), [_bits(valid), pa.py_buffer(numbers)])
 
 
-def _floats(values: Sequence[Any]) -> Any:
+def floats_array(values: Sequence[Any] | NDArray[Any]) -> Any:
     """Return floats and None as an array; none of the floats is NaN."""
     numbers = np.array(values, dtype=np.float64)
     return pa.Array.from_buffers(
@@ -200,7 +205,7 @@ def _texts(values: Sequence[Any]) -> Any:
 
 _ARRAYS: Final[dict[type, Callable[[Sequence[Any]], Any]]] = {
     bool: _booleans,
-    int: _integers,
-    float: _floats,
+    int: integers_array,
+    float: floats_array,
     str: _texts,
 }

@@ -10,6 +10,7 @@ from typing import IO, Any, Final
 import msgspec
 import pyarrow as pa
 
+from tocsin.formats.column_blocks import integers_array, string_array
 from tocsin.model.event import Event
 from tocsin.model.subscription import Notification, WitnessStep
 
@@ -80,13 +81,10 @@ class ParquetNotifications(AbstractContextManager["ParquetNotifications"]):
     def write(self, note: Notification) -> None:
         """Write one notification."""
         event = note.events[-1] if note.events else None
-        row = {
+        texts = {
             "subscription": note.subscription,
             "event_id": note.event_ids[-1] if note.event_ids else None,
             "stream": None if event is None else event.stream,
-            "start": note.start,
-            "end": note.end,
-            "generation": note.generation,
             "values": None if note.values is None else encode_json(dict(note.values)).decode(),
             "event": None if event is None else attributes_text(event),
             "witness": None
@@ -94,7 +92,9 @@ class ParquetNotifications(AbstractContextManager["ParquetNotifications"]):
             else encode_json([witness_record(step) for step in note.witness]).decode(),
             "answer": encode_json(answer_record(note)).decode() if note.view else None,
         }
-        self.write_table(pa.Table.from_pylist([row], schema=_SCHEMA))
+        columns = {name: string_array([text]) for name, text in texts.items()}
+        columns |= {name: integers_array([getattr(note, name)]) for name in _NUMBERS}
+        self.write_table(pa.table([columns[name] for name in _SCHEMA.names], schema=_SCHEMA))
 
     def write_table(self, table: pa.Table) -> None:
         """Write notifications that are columns already, with these names."""

@@ -12,6 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
+from tocsin.matching.encoding.columns import plain_values
 from tocsin.model.errors import EventError
 from tocsin.model.timestamps import from_microseconds
 from tocsin.model.values import Value
@@ -123,32 +124,33 @@ def _column(array: Any) -> tuple[Column, list[str] | None] | None:
     kind = array.type
     if pa.types.is_dictionary(kind):
         array, kind = array.dictionary_decode(), kind.value_type
-    present = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    present, _ = plain_values(array.is_valid())
     texts: list[str] | None = None
     if pa.types.is_floating(kind) and kind.bit_width >= 32:
         cell_kind = FLOAT
-        words = _plain(array.cast(pa.float64()), 0.0).view(np.int64)
+        words = _plain(array.cast(pa.float64())).view(np.int64)
         if np.isnan(words.view(np.float64)).any():
             return None  # a row that is no event: reading it as an event reports it
     elif pa.types.is_integer(kind) and kind != pa.uint64():
-        cell_kind, words = INTEGER, _plain(array.cast(pa.int64()), 0)
+        cell_kind, words = INTEGER, _plain(array.cast(pa.int64()))
     elif pa.types.is_null(kind):
         cell_kind, words = INTEGER, np.zeros(len(array), dtype=np.int64)
     elif pa.types.is_boolean(kind):
-        cell_kind, words = BOOLEAN, _plain(array.cast(pa.int64()), 0)
+        cell_kind, words = BOOLEAN, _plain(array.cast(pa.int64()))
     elif pa.types.is_timestamp(kind) and kind.unit in ("s", "ms", "us") and kind.tz in (None, "UTC"):
-        cell_kind, words = MOMENT, _plain(array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()), 0)
+        cell_kind, words = MOMENT, _plain(array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()))
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         coded = array.dictionary_encode()
-        cell_kind, words = CODED, _plain(coded.indices.cast(pa.int64()), 0)
+        cell_kind, words = CODED, _plain(coded.indices.cast(pa.int64()))
         texts = coded.dictionary.to_pylist()
     else:
         return None
     return Column(np.where(present, np.uint8(cell_kind), np.uint8(0)), words), texts
 
 
-def _plain(array: Any, none: float) -> NDArray[Any]:
-    return np.ascontiguousarray(array.fill_null(none).to_numpy(zero_copy_only=False)).copy()
+def _plain(array: Any) -> NDArray[Any]:
+    """Return a copy of an array's numbers, zero at nulls."""
+    return np.array(plain_values(array)[0])
 
 
 class BatchChanges(Struct, frozen=True):
