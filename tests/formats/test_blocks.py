@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -332,6 +333,24 @@ def test_a_file_of_records_that_are_not_plain_is_tried_now_and_then(folder: Path
     assert sum(isinstance(item, Event) for item in items) >= 250
     assert isinstance(items[-1], EventBlock)
     assert sum(len(item) for item in items if isinstance(item, EventBlock)) > 10_000
+
+
+def test_lines_with_hundreds_of_names_in_no_order_are_read_by_the_row(folder: Path) -> None:
+    random = np.random.default_rng(4)
+    for names, in_order, are_blocks in ((100, False, True), (400, True, True), (400, False, False)):
+        lines = []
+        for number in range(3000):
+            chosen = random.choice(names, 10, replace=False).tolist()
+            lines.append(
+                json.dumps({f"n{name}": number for name in (sorted(chosen) if in_order else chosen)})
+            )
+        path = folder / "named.jsonl"
+        path.write_text("\n".join([json.dumps({f"n{name}": 0 for name in range(names)}), *lines]))
+        with small_blocks(100_000):
+            items = list(open_events(path).blocks())
+            assert as_blocks(path, Format.JSONL) == as_rows(path, Format.JSONL)
+        found = sum(len(item) for item in items if isinstance(item, EventBlock))
+        assert (found == 3001) if are_blocks else (found < 1500)
 
 
 def test_records_with_a_stream_or_a_validity_of_their_own_come_in_blocks(folder: Path) -> None:

@@ -20,6 +20,11 @@ from tocsin.formats.records import NOT_JSON, decode_json, json_lines
 
 _MOST_FIELDS: Final = 512  # of a shape; a record with more is read by itself
 _MOST_LEVELS: Final = 16
+_FEWEST_SEARCHED: Final = 128  # fields of a shape that are worth a look at their order
+_MOST_LOOKED: Final = (
+    90  # fields for each that is found; then a line takes as long by the column as by the row
+)
+_SAMPLE: Final = 1 << 13  # bytes of a block
 _FEWEST_ROWS: Final = 16  # that are worth a block
 _MOST_SKIPPED: Final = 63  # blocks that are read by the row before columns are tried again
 _OPENING, _CLOSING, _RETURN = b"{}\r"
@@ -44,7 +49,7 @@ def json_blocks(stream: IO[bytes]) -> Iterator[BlockItem]:
     shape = _Shape()
     skipped = to_skip = 0  # blocks that were read by the row since the last try, and how many are to be
     for first, text in LineBlocks(stream):
-        if skipped < to_skip:
+        if skipped < to_skip or shape.is_searched(text):
             skipped += 1
             yield from json_lines(BytesIO(text), first)
             continue
@@ -104,10 +109,10 @@ def _decode_each(lines: list[bytes], shape: _Shape) -> list[Any]:
     """Return the row of each line, None for a line that is not plain; the shape learns from plain ones first."""
     before = shape.compiled
     read = [_decode_line(line, before) for line in lines]
-    for line, row in zip(lines, read, strict=True):
-        if row is None and line and not line.isspace():
-            shape.learn(line)
-    if shape.compiled is before:
+    unknown = [
+        line for line, row in zip(lines, read, strict=True) if row is None and line and not line.isspace()
+    ]
+    if not unknown or not shape.learn(unknown):
         return read
     return [_decode_line(line, shape.compiled) for line in lines]
 
@@ -135,18 +140,43 @@ class _Shape:
         self._paths: set[str] = set()
         self.compiled = _compile(self._fields)
 
-    def learn(self, line: bytes) -> None:
-        """Add the fields of a line, as far as they have a column."""
-        try:
-            record = decode_json(line)
-        except NOT_JSON:
-            return
-        if (
-            isinstance(record, dict)
-            and ROW_SPECIFIC.isdisjoint(record)
-            and self._add(record, self._fields, "", 0)
-        ):
+    def learn(self, lines: Sequence[bytes]) -> bool:
+        """Add the fields of some lines, as far as they have a column, and return whether some are new."""
+        is_new = False
+        for line in lines:
+            try:
+                record = decode_json(line)
+            except NOT_JSON:
+                continue
+            if isinstance(record, dict) and ROW_SPECIFIC.isdisjoint(record):
+                is_new |= self._add(record, self._fields, "", 0)
+        if is_new:
             self.compiled = _compile(self._fields)
+        return is_new
+
+    def is_searched(self, text: bytes) -> bool:
+        """Tell whether the decoder would look long for the fields of these lines, so that dictionaries are quicker.
+
+        The decoder looks for a field among those of the shape one after another, from the one that it found last. With
+        hundreds of names in no order, that takes longer than all the rest.
+        """
+        count = len(self._fields)
+        if count < _FEWEST_SEARCHED:
+            return False
+        places = {name: place for place, name in enumerate(self._fields)}
+        looked = names = 0
+        for line in text[:_SAMPLE].split(b"\n")[:-1]:
+            try:
+                record = decode_json(line)
+            except NOT_JSON:
+                continue
+            last = -1
+            for name in record if isinstance(record, dict) else ():
+                place = places.get(name)
+                names += 1
+                looked += count if place is None else (place - last - 1) % count
+                last = last if place is None else place
+        return looked > _MOST_LOOKED * names
 
     def _add(self, record: Mapping[str, object], fields: _Fields, prefix: str, level: int) -> bool:
         """Add the fields of a record, and return whether some are new."""
