@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tocsin import Engine
 from tocsin.engine import EventClock, publishing
 from tocsin.formats import Fault
+from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.model import Event, Notification
 from tocsin.model.errors import SubscriptionError
 
@@ -113,7 +116,7 @@ class Gist:
         return note.subscription, events, note.values, witness, answers, span
 
 
-def play(script: dict[str, Any], *, by_column: bool) -> Any:
+def play(script: dict[str, Any], way: str) -> Any:
     late: list[Event] = []
     engine = Engine(clock=EventClock(0), out_of_orderness=script["out_of_orderness"], on_late=late.append)
     engine.table("s", key=script["key"])
@@ -125,11 +128,22 @@ def play(script: dict[str, Any], *, by_column: bool) -> Any:
     gist = Gist()
     told: list[Any] = []
     for table, deleted in script["steps"]:
-        source = table if by_column else iter([table])
-        notes = engine.publish_many(
-            source, stream="s", time=script["time"], batch_size=script["batch_size"], on_error=faults.append
-        )
-        told += map(gist, notes)
+        batches = table.to_batches()
+        sources: list[Any] = {
+            "table": [table],
+            "rows": [(record for _, record in arrow_rows(batches))],
+            "reader": [pa.RecordBatchReader.from_batches(table.schema, batches)],
+            "one by one": batches,
+        }[way]
+        for source in sources:
+            notes = engine.publish_many(
+                source,
+                stream="s",
+                time=script["time"],
+                batch_size=script["batch_size"],
+                on_error=faults.append,
+            )
+            told += map(gist, notes)
         if deleted is not None:
             end = max((time for time in table.column("t").to_pylist() if time is not None), default=0)
             row = {"k": deleted, "c": "x"}
@@ -146,7 +160,41 @@ def play(script: dict[str, Any], *, by_column: bool) -> Any:
 
 @given(scripts())
 def test_a_table_has_the_effects_of_its_rows(script: dict[str, Any]) -> None:
-    assert play(script, by_column=True) == play(script, by_column=False)
+    assert play(script, "table") == play(script, "rows")
+
+
+@given(scripts())
+@settings(max_examples=30)
+def test_a_reader_of_record_batches_has_the_effects_of_its_batches(script: dict[str, Any]) -> None:
+    assert play(script, "reader") == play(script, "one by one")
+
+
+def test_a_reader_is_taken_by_the_column_and_batch_by_batch() -> None:
+    taken: list[int] = []
+
+    def batches() -> Iterator[Any]:
+        for first in range(0, 50, 10):
+            taken.append(first)
+            yield pa.record_batch({"a": [*range(first, first + 9), NAN], "l": [[1]] * 10})
+
+    engine = Engine()
+    engine.subscribe("a >= 5", id="x")
+    reader = pa.RecordBatchReader.from_batches(next(batches()).schema, batches())
+    taken.clear()
+    faults: list[Fault] = []
+    stream = engine.publish_stream(reader, on_error=faults.append)
+    assert [note.events[0].attributes["a"] for note in islice(stream, 5)] == [5, 6, 7, 8, 10]
+    assert taken == [0, 10]
+    assert len(list(stream)) == 35
+    assert [str(fault).split(":")[1] for fault in faults] == ["10", "20", "30", "40", "50"]
+    assert engine.stats().dropped_arrays == 45
+    found = engine.match(batches())
+    assert [row for row in range(50) if found[row]] == [5, 6, 7, 8, *(i for i in range(10, 50) if i % 10 < 9)]
+    assert [fault.line for fault in found.faults] == [10, 20, 30, 40, 50]
+    rows = engine.match([row for batch in batches() for row in batch.to_pylist()])
+    assert found.offsets.tolist() == rows.offsets.tolist()
+    assert found.ids == rows.ids
+    assert found.to_arrow() == rows.to_arrow()
 
 
 def test_a_row_without_its_key_is_reported_by_its_number_and_the_others_are_published() -> None:

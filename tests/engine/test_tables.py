@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import time as moment
 from typing import Any
 
 import pyarrow as pa
@@ -93,7 +94,7 @@ def test_a_table_is_published_as_its_rows_one_by_one(
             "source": ["x", "y"],
             "type": ["s", "s"],
         },
-        {"a": [1, 1], "b": [[1], None]},
+        {"a": [1, 1], "b": [moment(1), None]},
     ],
     ids=lambda columns: list(columns)[1],
 )

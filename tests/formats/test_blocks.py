@@ -65,7 +65,7 @@ def expand(items: Iterator[EventBlock | Event | Fault]) -> Iterator[Event | Faul
             yield from item
         else:
             check_columns(item.columns)
-            item.accept()
+            item.accept({})
             rows = BlockEvents(item.columns, "s")
             for row in range(len(rows)):
                 attributes = rows.row(row)

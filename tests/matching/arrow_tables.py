@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,25 @@ _REFUSED: list[tuple[Any, list[Any]]] = [
     (pa.float32(), [0.5, float("nan")]),
     (pa.date32(), [0, 2_932_896, 2_932_897, -719_162, -719_163, 2**31 - 1]),
 ]
+_LEFT_OUT: list[tuple[Any, list[Any]]] = [
+    (pa.list_(pa.int8()), [[1], []]),
+    (pa.large_list(pa.struct([("x", pa.string())])), [[{"x": "ü"}], [{"x": None}], [None]]),
+    (pa.list_(pa.decimal128(5, 1), 1), [[Decimal("0.5")]]),
+    (pa.binary(), [b"x", b""]),
+]
+_DECIMALS: list[tuple[Any, list[Any]]] = [
+    (pa.decimal128(5, 1), [Decimal(2), Decimal(5), Decimal("-0.5")]),
+    (pa.decimal128(5, 0), [Decimal(2), Decimal(-5)]),
+    (pa.decimal128(38, 3), [Decimal("0.001"), Decimal("1e30"), Decimal(-2)]),
+    (pa.decimal128(18, 2), [Decimal("90071992547409.93"), Decimal("90071992547409.92"), Decimal("0.1")]),
+    (pa.decimal128(38, 30), [Decimal("0.1"), Decimal(2)]),
+]
 _BY_ROW: list[tuple[Any, list[Any]]] = [
     (pa.timestamp("ns"), [1_000, 1, -1, -(2**63) + 1]),
-    (pa.list_(pa.int8()), [[1]]),
-    (pa.binary(), [b"x"]),
-    (pa.decimal128(5, 1), [2, 5]),
+    (pa.list_(pa.date64()), [[86_400_000]]),
     (pa.date64(), [86_400_000]),
+    *_LEFT_OUT,
+    *_DECIMALS,
 ]
 
 

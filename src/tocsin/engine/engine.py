@@ -590,7 +590,8 @@ class Engine:
         """Publish events one after another, and yield the notifications as they come; takes what `publish_many` takes.
 
         Nothing is published until somebody iterates, and no more than one batch is held. An iterator is published event
-        by event unless `batch_size` says otherwise, a list or table in batches.
+        by event unless `batch_size` says otherwise, a list or table in batches; so are the tables that an iterator or
+        Arrow's reader of record batches gives, one after another.
         """
         options: dict[str, Any] = {"time": time, "start": start, "top": top, "weights": weights}
         for notifications in self.publish_batches(
@@ -612,9 +613,14 @@ class Engine:
     ) -> Iterator[Notifications]:
         """Publish events as `publish_stream` does, and yield the notifications of each batch, as columns."""
         fields, top_k = EventFields(time=time, start=start), TopK.of(top, weights)
-        size = batch_size or (None if is_at_hand(events) else 1)
         batches = self._publisher.batches(
-            events, stream, fields, report=on_error or _log_fault, batch_size=size, top=top_k
+            events,
+            stream,
+            fields,
+            report=on_error or _log_fault,
+            batch_size=batch_size,
+            top=top_k,
+            one_by_one=not is_at_hand(events),
         )
         for _, notifications, late in batches:
             self._deliver()

@@ -74,6 +74,29 @@ def _is_table(events: EventSource) -> bool:
     return is_arrow(events) or is_stream or hasattr(events, "__dataframe__")
 
 
+class GivenTable:
+    """An Arrow table among other events: to be taken by the column, or iterated, which reads its rows one by one.
+
+    `before` is how many records came before it.
+    """
+
+    def __init__(
+        self, table: Any, before: int, reader: EventReader, stream: str | None, fields: EventFields | None
+    ) -> None:
+        self.table = table
+        self.before = before
+        self._reader = reader
+        self._stream = stream
+        self._fields = fields
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[Event | Fault]:
+        for number, record in arrow_rows(_batches(self.table)):
+            yield self._reader.event(record, None, self.before + number, self._stream, self._fields)
+
+
 def read_events(
     events: EventSource,
     reader: EventReader,
@@ -86,7 +109,7 @@ def read_events(
     Records are counted from the one after `before`.
     """
     for one in read_blocks(events, reader, stream, fields, before):
-        if isinstance(one, EventBlock):
+        if isinstance(one, (EventBlock, GivenTable)):
             yield from one
         else:
             yield one
@@ -98,8 +121,8 @@ def read_blocks(
     stream: str | None,
     fields: EventFields | None = None,
     before: int = 0,
-) -> Iterator[Event | Fault | EventBlock]:
-    """Yield each event, or the fault of a record that is none; the blocks of a file are yielded as they are.
+) -> Iterator[Event | Fault | EventBlock | GivenTable]:
+    """Yield each event, or the fault of a record that is none; tables and the blocks of a file are yielded as they are.
 
     Records are counted from the one after `before`.
     """
@@ -108,24 +131,30 @@ def read_blocks(
             yield reader.check(record, number)
         elif isinstance(record, (Fault, EventBlock)):
             yield record
+        elif is_arrow(record):
+            yield GivenTable(record, number - 1, reader, stream, fields)
         else:
             yield reader.event(record, None, number, stream, fields)
 
 
 def _records(events: EventSource, before: int = 0) -> Iterator[tuple[int, Any]]:
-    """Yield each record with its number, counted from the one after `before`; the rows of Arrow tables are records too."""
-    if is_arrow(events):
-        yield from arrow_rows([events] if not hasattr(events, "to_batches") else events.to_batches())
-        return
-    number = before
-    for one in events:
-        if _is_table(one):
-            for _, record in _records(as_arrow(one)):
-                number += 1
-                yield number, record
+    """Yield each record with its number, counted from the one after `before`; a table has the number of its first row."""
+    number = before + 1
+    for one in (events,) if is_arrow(events) else events:
+        given: Any = as_arrow(one)
+        if is_arrow(given):
+            yield number, given
+            number += given.num_rows
+        elif given is not one:  # a table of another library that Arrow cannot hold
+            yield from enumerate(given, number)
+            number += len(given)
         else:
-            number += 1
             yield number, one
+            number += 1
+
+
+def _batches(table: Any) -> list[Any]:
+    return [table] if isinstance(table, pa.RecordBatch) else list(table.to_batches())
 
 
 def as_columns(events: EventSource, stream: str | None) -> ArrowEvents | None:
@@ -139,7 +168,7 @@ def as_columns(events: EventSource, stream: str | None) -> ArrowEvents | None:
 def require_columns(events: EventSource, stream: str) -> ArrowEvents:
     """Return a table that can be read by the column, or raise `EventError`; some of its rows may have faults."""
     table = as_columns(as_arrow(events), stream)
-    if table is None:
+    if table is None or not table.is_table or table.dropped:
         raise EventError("only an Arrow table of plain columns is read by the column; publish other tables")
     return table
 
@@ -361,9 +390,12 @@ def _ticks_of_texts(
 
 
 def publishable_parts(
-    table: ArrowEvents, reader: EventReader, report: Callable[[Fault], object], size: int
+    table: ArrowEvents, reader: EventReader, report: Callable[[Fault], object], size: int, before: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Yield where parts of `size` events each begin and end; the faults of a part are reported before it is yielded."""
+    """Yield where parts of `size` events each begin and end; the faults of a part are reported before it is yielded.
+
+    They are counted from the row after `before`.
+    """
     refused = np.zeros(len(table), dtype=np.bool_)
     refused[list(table.faults)] = True
     last = np.flatnonzero(~refused)[max(size, 1) - 1 :: max(size, 1)]
@@ -373,7 +405,7 @@ def publishable_parts(
         for position in (np.flatnonzero(refused[begin:end]) + begin).tolist():
             reader.refuse()
             try:
-                report(row_fault(position, table.faults[position]))
+                report(row_fault(before + position, table.faults[position]))
             except Exception as fault:  # noqa: BLE001 - whatever it is, the rows before it are published
                 reached, failure = position, fault
                 break

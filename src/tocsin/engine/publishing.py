@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tocsin.engine.event_sources import (
     EventSource,
+    GivenTable,
     as_arrow,
     as_columns,
     block_events,
@@ -27,7 +28,6 @@ from tocsin.engine.top_k import TopK
 from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.matching.encoding.arrow import ArrowEvents
-from tocsin.matching.encoding.blocks import BlockEvents
 from tocsin.matching.timed_batch import TimedRows
 from tocsin.model import Event
 from tocsin.model.errors import EventError
@@ -44,13 +44,14 @@ class _Options(Struct, frozen=True):
     report: Report  # of records that are no events
     batch_size: int | None
     top: TopK | None
+    one_by_one: bool
 
 
 class BatchPublisher:
     """Publishes many events, batch by batch, each under the engine's lock.
 
-    A table is published by the column, and so are a list of plain dicts, part by part, and the blocks of a file. Everything
-    else is read record by record. If a source or a report fails, the events before it are published.
+    A table is published by the column, and so are a list of plain dicts, part by part, and tables and blocks of a file that
+    an iterator gives. Everything else is read record by record. If a source or a report fails, the events before it are published.
     """
 
     def __init__(
@@ -70,14 +71,17 @@ class BatchPublisher:
         report: Report,
         batch_size: int | None,
         top: TopK | None,
+        one_by_one: bool = False,
     ) -> Iterator[Published]:
-        """Publish events while the result is iterated, and yield what each batch caused."""
-        options = _Options(stream, fields, report, batch_size, top)
+        """Publish events while the result is iterated, and yield what each batch caused.
+
+        With `one_by_one`, single records are published as they come, unless there is a `batch_size`.
+        """
+        options = _Options(stream, fields, report, batch_size, top, one_by_one)
         events = as_arrow(events)
         if top is None:
             table = as_columns(events, stream)
-            # Rows without times would all be simultaneous to a sequence: they get theirs one by one.
-            if table is not None and (fields.time is not None or not self._store.sequences.reads(stream)):
+            if table is not None and self._takes_table(table, fields):
                 return self._table(table, options)
             if isinstance(events, (list, tuple)) and self._takes_dicts(stream):
                 return self._dicts(events, options)
@@ -85,23 +89,35 @@ class BatchPublisher:
 
     # a table
 
-    def _table(self, table: ArrowEvents, options: _Options) -> Iterator[Published]:
-        """Publish a table's rows by the column."""
+    def _takes_table(self, table: ArrowEvents, fields: EventFields) -> bool:
+        """Tell whether a table can be published by the column."""
+        # Rows without times would all be simultaneous to a sequence: they get theirs one by one.
+        is_read, is_stored = (
+            self._store.sequences.reads(table.stream),
+            table.stream in self._store.views.tables,
+        )
+        return (fields.time is not None or not is_read) and (table.is_table or not (is_read or is_stored))
+
+    def _table(self, table: ArrowEvents, options: _Options, before: int = 0) -> Iterator[Published]:
+        """Publish a table's rows by the column; its faults are counted from the row after `before`."""
         fields, views = options.fields, self._store.views
         if fields.time is None:
             times = np.zeros(len(table), dtype=np.int64)  # each part gets the time of its publication
             timed = TimedRows(table, times, times)
         else:
             timed = timed_rows(table, fields.time, fields.start, self._reader.ticks)
+        untimed = list(timed.faults.keys() - table.faults.keys())
         if (stored := views.tables.by_name.get(table.stream or "")) is not None:
             faults = stored.missing_keys(timed.batch)
             timed = timed.with_faults(faults) if faults else timed
         size = options.batch_size or min(_TABLE_BATCH, views.most_at_once)
-        for begin, end in publishable_parts(timed.batch, self._reader, options.report, size):
+        for begin, end in publishable_parts(timed.batch, self._reader, options.report, size, before):
             part = timed.part(begin, end)
             if fields.time is None:
                 part.starts = part.ends = np.full(end - begin, self._reader.now(table.stream), dtype=np.int64)
-            yield from self._table_part(part, begin, options.report)
+            read = np.setdiff1d(np.arange(begin, end), untimed) if untimed else np.arange(begin, end)
+            self._reader.count_dropped(table.count_dropped(read))
+            yield from self._table_part(part, before + begin, options.report)
 
     def _table_part(self, part: TimedRows, begin: int, report: Report) -> Iterator[Published]:
         """Publish rows of a table from `begin` on; if a report fails, the rows before it are published."""
@@ -147,23 +163,28 @@ class BatchPublisher:
             published[1].keep_events()  # the dicts are the caller's to change
             yield published
 
-    # records, and blocks of a file
+    # records, and tables and blocks of a file among them
 
     def _records(self, events: EventSource, options: _Options, before: int = 0) -> Iterator[Published]:
-        """Publish records, counted from the one after `before`, many at a time; blocks among them by the column."""
+        """Publish records, counted from the one after `before`, many at a time; tables and blocks by the column."""
         report, top = options.report, options.top
-        size = options.batch_size or min(_BATCH, self._store.views.most_at_once)
+        most = 1 if options.one_by_one else _BATCH
+        size = options.batch_size or min(most, self._store.views.most_at_once)
         batch: list[Event] = []
         failure: Exception | None = None
         try:
             for item in read_blocks(events, self._reader, options.stream, options.fields, before):
-                records: Iterable[Event | Fault] = item if isinstance(item, EventBlock) else (item,)
-                if isinstance(item, EventBlock) and top is None:
+                records: Iterable[Event | Fault]
+                if not isinstance(item, (EventBlock, GivenTable)):
+                    records = (item,)
+                else:
+                    records = item
                     if batch:
                         full, batch = batch, []
                         yield self._publish(full, report, top)
-                    if (published := self._publish_block(item)) is not None:
-                        yield published
+                    columns = self._columns(item, options)
+                    if columns is not None:
+                        yield from columns
                         continue
                 for record in records:
                     read = record if isinstance(record, Fault) else self._check_row(record)
@@ -181,6 +202,19 @@ class BatchPublisher:
         if failure is not None:
             raise failure
 
+    def _columns(self, item: EventBlock | GivenTable, options: _Options) -> Iterable[Published] | None:
+        """Publish a table or a block by the column; return None if it has to be read by the row."""
+        if options.top is not None:
+            return None
+        if isinstance(item, GivenTable):
+            table, time = as_columns(item.table, options.stream), options.fields.time
+            if table is None or not self._takes_table(table, options.fields):
+                return None
+            has_times = time is None or time in table.paths
+            return self._table(table, options, item.before) if has_times else None
+        published = self._publish_block(item)
+        return None if published is None else (published,)
+
     def _publish_block(self, block: EventBlock) -> Published | None:
         """Publish a file's block by the column; return None if it has to be read by the row, where faults have their lines."""
         events = block_events(block)
@@ -192,7 +226,7 @@ class BatchPublisher:
         # Without times, sequences would see all rows at once.
         if is_read and block.reader.fields.time is None:
             return None
-        if (is_read or stored) and isinstance(events, BlockEvents) and not events.is_table:
+        if (is_read or stored) and not events.is_table:
             return None
         rows = block_rows(block, events)
         if rows is None or (
@@ -201,7 +235,7 @@ class BatchPublisher:
             return None
         published, _ = self._publish_rows(rows)
         if published is not None:
-            block.accept()
+            block.accept(events.count_dropped(np.arange(len(events))))
         return published
 
     def _check_row(self, event: Event) -> Event | Fault:

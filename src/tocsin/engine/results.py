@@ -99,6 +99,16 @@ class NamedMatches(Struct, frozen=True):
         by_name = np.sort(rows * max(len(ids), 1) + rank[which]) % max(len(ids), 1)
         return cls(offsets, tuple(ids[i] for i in np.array(order, dtype=np.int64)[by_name].tolist()), faults)
 
+    @classmethod
+    def join(cls, parts: Iterable[NamedMatches]) -> NamedMatches:
+        """Return the matches of several parts of the rows, which are not ranked, as one."""
+        each = list(parts)
+        counts = np.concatenate([np.diff(part.offsets) for part in each])
+        offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        ids = tuple(chain.from_iterable(part.ids for part in each))
+        return cls(offsets, ids, tuple(chain.from_iterable(part.faults for part in each)))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tocsin.formats.arrow_rows import arrow_rows
@@ -42,9 +42,10 @@ class EventBlock:
             return self.columns.lines[-1]
         return self._first_line + len(self) - 1
 
-    def accept(self) -> None:
-        """Count all records as read, since the columns were taken."""
+    def accept(self, dropped: Mapping[str, int]) -> None:
+        """Count all records as read, since the columns were taken, and the columns of a table that were left out."""
         self.reader.count(read=len(self))
+        self.reader.count_dropped(dropped)
         if isinstance(self.columns, ColumnBlock):
             self.reader.count_dropped(self.columns.dropped())
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
@@ -18,10 +20,13 @@ from tocsin.matching.encoding.columns import (
     constant_columns,
     doubtful,
     field_columns,
+    has_decimals,
     leaf_paths,
     leaves,
     pairs,
+    plain_values,
 )
+from tocsin.matching.encoding.dropped_columns import Dropped, without_dropped
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.streams import StreamColumn
 from tocsin.matching.encoding.truth import ColumnTruth
@@ -60,9 +65,14 @@ class ArrowEvents(EventBatch):
         paths: Iterable[str],
         faults: Mapping[int, str],
         stream: str | StreamColumn | None,
+        *,
+        source: Any = None,
+        dropped: Dropped | None = None,
     ) -> None:
         super().__init__((), faults=faults)
         self.paths = tuple(paths)
+        self.dropped = {} if dropped is None else dropped
+        self._source = table if source is None else source  # the rows with the columns that are left out
         self._stream = stream
         self._table = table
         self._block: tuple[int, list[Mapping[str, Value]]] = (-1, [])
@@ -74,19 +84,25 @@ class ArrowEvents(EventBatch):
         """Return the batch, or None if some column must be read row by row."""
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
-        paths = leaf_paths(table.schema)
-        if not paths or STREAM in paths:
-            return None
         try:
-            faults = _faults(table)
+            kept, dropped = without_dropped(table)
+            paths = leaf_paths(kept.schema)
+            if not paths or STREAM in paths or STREAM in dropped:
+                return None
+            faults = _faults(kept, table)
         except (ValueError, pa.ArrowException):
             return None
-        return cls(table, paths, faults, stream)
+        return cls(kept, paths, faults, stream, source=table, dropped=dropped)
 
     @property
     def table(self) -> Any:
-        """Return the rows as an Arrow table."""
+        """Return the rows as an Arrow table, without the columns that are left out."""
         return self._table
+
+    @property
+    def is_table(self) -> bool:
+        """Tell whether a table and a sequence can take the rows as they are: decimals are integers or floats in a row."""
+        return not has_decimals(self.table.schema)
 
     @property
     def stream(self) -> str | None:
@@ -109,7 +125,12 @@ class ArrowEvents(EventBatch):
 
     def with_stream(self, stream: str | StreamColumn | None) -> ArrowEvents:
         """Return the same rows as events of other streams."""
-        return ArrowEvents(self._table, self.paths, self.faults, stream)
+        return self._with(self._table, self._source, self.faults, stream)
+
+    def _with(
+        self, table: Any, source: Any, faults: Mapping[int, str], stream: str | StreamColumn | None
+    ) -> ArrowEvents:
+        return ArrowEvents(table, self.paths, faults, stream, source=source, dropped=self.dropped)
 
     def slice(self, begin: int, end: int) -> ArrowEvents:
         """Return the batch of the rows from `begin` to `end`."""
@@ -119,12 +140,16 @@ class ArrowEvents(EventBatch):
             if (fault := self.faults.get(position)) is not None
         }
         stream = self._stream.slice(begin, end) if isinstance(self._stream, StreamColumn) else self._stream
-        return ArrowEvents(self.table.slice(begin, end - begin), self.paths, faults, stream)
+        count = end - begin
+        return self._with(self._table.slice(begin, count), self._source.slice(begin, count), faults, stream)
 
     def take(self, positions: Int64s) -> ArrowEvents:
         """Return the batch of some rows, which are events."""
         stream = self._stream.take(positions) if isinstance(self._stream, StreamColumn) else self._stream
-        return ArrowEvents(self.table.take(integer_array(positions)), self.paths, {}, stream)
+        rows = integer_array(positions)
+        table = self.table.take(rows)
+        source = table if self._source is None or self._source is self._table else self._source.take(rows)
+        return ArrowEvents(table, self.paths, {}, stream, source=source)
 
     def lacks(self, path: str) -> Bools:
         """Tell which rows have no value at a path."""
@@ -135,12 +160,12 @@ class ArrowEvents(EventBatch):
             leaf = list(leaves(piece))[place]
             if pa.types.is_dictionary(leaf.type):
                 leaf = leaf.dictionary_decode()  # a word of a dictionary may be null
-            found.append(leaf.is_null().to_numpy(zero_copy_only=False))
+            found.append(plain_values(leaf.is_null())[0])
         return np.concatenate(found)
 
     def with_faults(self, faults: Mapping[int, str]) -> ArrowEvents:
         """Return the batch with more rows marked as faulty."""
-        return ArrowEvents(self.table, self.paths, {**faults, **self.faults}, self._stream)
+        return self._with(self.table, self._source, {**faults, **self.faults}, self._stream)
 
     def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
         """Return the batch as arrays; columns that no subscription names are skipped."""
@@ -170,7 +195,7 @@ class ArrowEvents(EventBatch):
             return [pa.DictionaryArray.from_arrays(same, text_array([self.stream]))]
         if path not in self.paths or not len(self):
             return []
-        if path in self.table.schema.names:
+        if path in self.table.schema.names and not has_decimals([self.table.schema.field(path)]):
             return [self.table.column(path).combine_chunks()]
         number = self.paths.index(path)
         found = [next(islice(leaves(piece), number, None)) for piece in self.table.to_batches()]
@@ -179,7 +204,22 @@ class ArrowEvents(EventBatch):
     def may_have(self, path: str) -> bool:
         """Tell whether a row may have anything at a path: a value, attributes below it, or an array."""
         below = path + "."
-        return any(one == path or one.startswith(below) for one in self.paths)
+        return any(one == path or one.startswith(below) for one in (*self.paths, *self.dropped))
+
+    def count_dropped(self, rows: Int64s) -> Mapping[str, int]:
+        """Return how many arrays are left out of some rows, by path, as `flatten` counts them. The batch is whole."""
+        found: Counter[str] = Counter()
+        if not self.dropped:
+            return found
+        good = np.setdiff1d(rows, list(self.faults)) if self.faults else rows
+        for path, there in self.dropped.items():
+            found[path] += int(np.count_nonzero(there[good]))
+        for row in np.setdiff1d(rows, good).tolist():  # as far as it is read
+            for _, record in arrow_rows(self._source.slice(row, 1).to_batches()):
+                with suppress(EventError):
+                    if not isinstance(record, UnreadableRecord):
+                        flatten(record, lambda path: found.update((path,)))
+        return +found
 
     @property
     def has_columns(self) -> bool:
@@ -210,7 +250,7 @@ class ArrowEvents(EventBatch):
         taken, begin = [], first
         # Taken piece by piece: taking from a chunked column of strings would copy all of it.
         try:
-            for piece in self.table.slice(first, last - first + 1).to_batches():
+            for piece in self._source.slice(first, last - first + 1).to_batches():
                 own = positions[slice(*np.searchsorted(positions, (begin, begin + piece.num_rows)))]
                 taken.append(piece.take(integer_array(own - begin)))
                 begin += piece.num_rows
@@ -226,11 +266,11 @@ class ArrowEvents(EventBatch):
         return int(self.table.num_rows)
 
     def __iter__(self) -> Iterator[Event]:
-        for position, row in enumerate(_read(self.table.to_batches(max_chunksize=_MOST))):
+        for position, row in enumerate(_read(self._source.to_batches(max_chunksize=_MOST))):
             yield Event(str(position), self._with_stream(REFUSED if isinstance(row, str) else row, position))
 
     def _read_rows(self, begin: int, count: int) -> list[Mapping[str, Value]]:
-        rows = _read(self.table.slice(begin, count).to_batches())
+        rows = _read(self._source.slice(begin, count).to_batches())
         return [REFUSED if isinstance(row, str) else row for row in rows]
 
     def _with_stream(self, row: Mapping[str, Value], position: int) -> Mapping[str, Value]:
@@ -293,8 +333,8 @@ def _read(batches: Iterable[Any]) -> Iterator[Mapping[str, Value] | str]:
                 yield str(fault)
 
 
-def _faults(table: Any) -> dict[int, str]:
-    """Return the reason, by its position, why a row is not an event; only doubtful rows are read."""
+def _faults(table: Any, source: Any) -> dict[int, str]:
+    """Return the reason, by its position, why a row is not an event; only doubtful rows are read, from `source`."""
     faults: dict[int, str] = {}
     begin = 0
     for piece in _pieces(table):
@@ -302,7 +342,8 @@ def _faults(table: Any) -> dict[int, str]:
         if doubts:
             positions = np.flatnonzero(np.logical_or.reduce(doubts))
             for start in (np.unique(positions // _BLOCK) * _BLOCK).tolist():
-                rows = enumerate(_read([piece.slice(start, _BLOCK)]), begin + start)
+                count = min(_BLOCK, piece.num_rows - start)
+                rows = enumerate(_read(source.slice(begin + start, count).to_batches()), begin + start)
                 faults.update((position, row) for position, row in rows if isinstance(row, str))
         begin += piece.num_rows
     return faults

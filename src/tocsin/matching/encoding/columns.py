@@ -23,6 +23,7 @@ from tocsin.model.timestamps import microseconds, parse_rfc3339
 Mask: TypeAlias = NDArray[np.bool_]
 
 _DAY: Final = 86_400_000_000
+_MOST_DIGITS: Final = 22  # 10**22 is the largest power of ten that is a float
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 # Python's datetimes range from the year 1 to 9999. A day less at either end, and no time zone leads beyond.
 _FIRST_SECOND: Final = -62_135_596_800 + 86_400
@@ -168,7 +169,8 @@ def _by_event(count: int, columns: Sequence[FieldColumn], kept: Mask | None) -> 
 def _is_leaf(kind: Any) -> bool:
     """Tell whether an Arrow type has a columnar encoding."""
     if pa.types.is_dictionary(kind):
-        return not pa.types.is_dictionary(kind.value_type) and _is_leaf(kind.value_type)
+        words = kind.value_type
+        return not (pa.types.is_dictionary(words) or pa.types.is_decimal(words)) and _is_leaf(words)
     return (
         is_text(kind)
         or pa.types.is_integer(kind)
@@ -177,6 +179,7 @@ def _is_leaf(kind: Any) -> bool:
         or pa.types.is_timestamp(kind)
         or pa.types.is_date32(kind)
         or pa.types.is_null(kind)
+        or pa.types.is_decimal(kind)
     )
 
 
@@ -189,8 +192,43 @@ def _leaves_of(array: Any) -> Iterator[Any]:
     if pa.types.is_struct(array.type):
         for inner in array.flatten():  # a field is null where its struct is
             yield from _leaves_of(inner)
+    elif pa.types.is_decimal(array.type):
+        yield decimal_numbers(array)
     else:
         yield array
+
+
+def has_decimals(fields: Iterable[Any]) -> bool:
+    """Tell whether some field has decimals."""
+    return any(
+        has_decimals(field.type) if pa.types.is_struct(field.type) else pa.types.is_decimal(field.type)
+        for field in fields
+    )
+
+
+def decimal_numbers(array: Any) -> Any:
+    """Return decimals as integers or floats; raise `ValueError` if some float would not be the nearest.
+
+    A quotient of two numbers that are floats is rounded once, as Python's `float` of the decimal is.
+    """
+    kind = array.type
+    if not pa.types.is_decimal128(kind) or not 0 <= kind.scale <= _MOST_DIGITS:
+        raise ValueError(f"numbers of {kind} are read one by one")
+    stored = array.buffers()[1]
+    if stored is None:
+        return pa.nulls(len(array), pa.int64())
+    words = np.frombuffer(stored, dtype=np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
+    valid = _valid(array)
+    low, high = words[:, 0], words[:, 1]
+    if valid is not None:
+        low, high = np.where(valid, low, 0), np.where(valid, high, 0)
+    if (high != low >> 63).any() or np.abs(low).max(initial=0) > EXACT:
+        raise ValueError("a decimal has more digits than a float")
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    if not kind.scale:
+        return pa.Array.from_buffers(pa.int64(), len(array), [bits, pa.py_buffer(np.ascontiguousarray(low))])
+    floats = low.astype(np.float64) / 10.0**kind.scale
+    return pa.Array.from_buffers(pa.float64(), len(array), [bits, pa.py_buffer(floats)])
 
 
 def _check_zone(kind: Any) -> None:

@@ -113,6 +113,8 @@ class Tally:
 
     def _add_columns(self, events: ArrowEvents, without: Collection[int]) -> bool:
         """Count a batch by column; return False, and count nothing, if Arrow cannot count some type."""
+        if not events.is_table:
+            return False
         refused = events.faults.keys() - set(without)
         try:
             table = _without(events.table, {*refused, *without})
