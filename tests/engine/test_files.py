@@ -211,6 +211,7 @@ def stream_files(draw: st.DrawFn) -> tuple[Format, list[dict[str, Any]]]:
             "out_of_orderness": st.sampled_from([0, 0, 2, 5, 2**62]),
             "ticks": st.sampled_from([{}, {}, {"w": 3}]),
             "later": st.sampled_from([{}, {"kept": "a > 2"}]),
+            "top": st.sampled_from([None, None, 1, 3]),
         }
     ),
     st.sampled_from([None, "of"]),

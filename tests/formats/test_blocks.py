@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.matching.arrow_tables import tables
-from tocsin.formats import EventFields, EventReader, Fault, Format, column_blocks, open_events
+from tocsin.formats import EventFields, EventReader, Fault, Format, column_blocks, json_blocks, open_events
 from tocsin.formats.column_blocks import ColumnBlock, LineBlocks
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.matching.encoding.blocks import BlockEvents
@@ -192,6 +192,35 @@ def test_json_lines_give_the_same_in_blocks(folder: Path, raw: bytes, size: int)
         assert as_blocks(path, Format.JSONL) == as_rows(path, Format.JSONL)
 
 
+@st.composite
+def json_arrays(draw: st.DrawFn) -> bytes:
+    records = [
+        draw(LINES) if draw(st.integers(0, 9)) == 0 else one for one in PLAIN[: draw(st.integers(0, 40))]
+    ]
+    if draw(st.booleans()):
+        records = [one if "{" not in one else one.replace(", ", ",\n  ") for one in records]
+    text = (
+        "["
+        + draw(st.sampled_from([",", ",\n", " ,\r\n"])).join(records)
+        + draw(st.sampled_from(["]", "]", "", "]\n"]))
+    )
+    raw = draw(st.sampled_from([text, text, text, '{"a": 1}', "[]", "", "[[]]"])).encode(
+        "utf-8", "surrogatepass"
+    )
+    if draw(st.integers(0, 9)) == 0:
+        raw = raw.replace(b"t1", draw(st.sampled_from([b"t\xff", b"t\n", b"\\ud800"])))
+    return draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) + raw
+
+
+@given(json_arrays(), st.sampled_from([16, 20, 1000]))
+def test_json_arrays_give_the_same_in_blocks(folder: Path, raw: bytes, size: int) -> None:
+    path = folder / "events.json"
+    path.write_bytes(raw)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_blocks, "_OBJECTS", size)
+        assert as_blocks(path, Format.JSON) == as_rows(path, Format.JSON)
+
+
 # CSV
 
 FIELDS = st.one_of(
@@ -316,6 +345,9 @@ def test_plain_files_are_read_in_blocks(folder: Path) -> None:
     )
     path = folder / "plain.csv"
     path.write_text(rows.getvalue())
+    assert [len(item) for item in open_events(path).blocks()] == [1000]  # type: ignore[arg-type]
+    path = folder / "plain.json"
+    path.write_text(json.dumps([{"a": i} for i in range(1000)], indent=1))
     assert [len(item) for item in open_events(path).blocks()] == [1000]  # type: ignore[arg-type]
     path = folder / "plain.parquet"
     pq.write_table(pa.table({"a": range(1000)}), path)

@@ -134,13 +134,15 @@ class EventPipeline:
             self._buffer.drain_late() if self._buffer.late_events else [],
         )
 
-    def publish_rows(self, rows: TimedRows) -> tuple[Published | None, dict[int, str]]:
+    def publish_rows(
+        self, rows: TimedRows, top: TopK | None = None
+    ) -> tuple[Published | None, dict[int, str]]:
         """Publish the rows of a table, unless some cannot be in it: then return their faults."""
         self.expire()
         updates, faults = self.admit_rows(rows)
         if faults:
             return None, faults
-        notifications = self.process(rows, updates=updates)
+        notifications = self.process(rows, top, updates=updates)
         return (len(rows), notifications, self._buffer.drain_late()), {}
 
     def expire(self) -> None:

@@ -79,12 +79,11 @@ class BatchPublisher:
         """
         options = _Options(stream, fields, report, batch_size, top, one_by_one)
         events = as_arrow(events)
-        if top is None:
-            table = as_columns(events, stream)
-            if table is not None and self._takes_table(table, fields):
-                return self._table(table, options)
-            if isinstance(events, (list, tuple)) and self._takes_dicts(stream):
-                return self._dicts(events, options)
+        table = as_columns(events, stream)
+        if table is not None and self._takes_table(table, fields):
+            return self._table(table, options)
+        if isinstance(events, (list, tuple)) and self._takes_dicts(stream):
+            return self._dicts(events, options)
         return self._records(events, options)
 
     # a table
@@ -117,22 +116,22 @@ class BatchPublisher:
                 part.starts = part.ends = np.full(end - begin, self._reader.now(table.stream), dtype=np.int64)
             read = np.setdiff1d(np.arange(begin, end), untimed) if untimed else np.arange(begin, end)
             self._reader.count_dropped(table.count_dropped(read))
-            yield from self._table_part(part, before + begin, options.report)
+            yield from self._table_part(part, before + begin, options)
 
-    def _table_part(self, part: TimedRows, begin: int, report: Report) -> Iterator[Published]:
+    def _table_part(self, part: TimedRows, begin: int, options: _Options) -> Iterator[Published]:
         """Publish rows of a table from `begin` on; if a report fails, the rows before it are published."""
         failure: Exception | None = None
-        published, faults = self._publish_rows(part)
+        published, faults = self._publish_rows(part, options.top)
         while published is None:
             for row in sorted(faults):
                 self._reader.refuse()
                 try:
-                    report(row_fault(begin + row, faults[row]))
+                    options.report(row_fault(begin + row, faults[row]))
                 except Exception as fault:  # noqa: BLE001 - whatever it is, the rows before it are published
                     failure, part = fault, part.slice(0, row)
                     break
             part = part.with_faults({row: reason for row, reason in faults.items() if row < len(part)})
-            published, faults = self._publish_rows(part)
+            published, faults = self._publish_rows(part, options.top)
         yield published
         if failure is not None:
             raise failure
@@ -158,7 +157,7 @@ class BatchPublisher:
                 yield from self._records(part, options, begin)
                 continue
             self._reader.count(read=len(part))
-            published, faults = self._publish_rows(rows)
+            published, faults = self._publish_rows(rows, options.top)
             assert published is not None, faults  # noqa: S101 - only rows of a table have faults here
             published[1].keep_events()  # the dicts are the caller's to change
             yield published
@@ -204,18 +203,16 @@ class BatchPublisher:
 
     def _columns(self, item: EventBlock | GivenTable, options: _Options) -> Iterable[Published] | None:
         """Publish a table or a block by the column; return None if it has to be read by the row."""
-        if options.top is not None:
-            return None
         if isinstance(item, GivenTable):
             table, time = as_columns(item.table, options.stream), options.fields.time
             if table is None or not self._takes_table(table, options.fields):
                 return None
             has_times = time is None or time in table.paths
             return self._table(table, options, item.before) if has_times else None
-        published = self._publish_block(item)
+        published = self._publish_block(item, options.top)
         return None if published is None else (published,)
 
-    def _publish_block(self, block: EventBlock) -> Published | None:
+    def _publish_block(self, block: EventBlock, top: TopK | None) -> Published | None:
         """Publish a file's block by the column; return None if it has to be read by the row, where faults have their lines."""
         events = block_events(block)
         if events is None:
@@ -233,7 +230,7 @@ class BatchPublisher:
             len(events.stream_names) == 1 and any(one.missing_keys(rows.batch) for one in stored)
         ):
             return None
-        published, _ = self._publish_rows(rows)
+        published, _ = self._publish_rows(rows, top)
         if published is not None:
             block.accept(events.count_dropped(np.arange(len(events))))
         return published
@@ -256,6 +253,6 @@ class BatchPublisher:
         with self._lock:
             return self._pipeline.publish(events, report, top)
 
-    def _publish_rows(self, rows: TimedRows) -> tuple[Published | None, dict[int, str]]:
+    def _publish_rows(self, rows: TimedRows, top: TopK | None) -> tuple[Published | None, dict[int, str]]:
         with self._lock:
-            return self._pipeline.publish_rows(rows)
+            return self._pipeline.publish_rows(rows, top)

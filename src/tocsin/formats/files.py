@@ -18,7 +18,7 @@ from tocsin.formats.arrow_rows import arrow_rows, parquet_batches
 from tocsin.formats.column_blocks import BlockItem, ColumnBlock
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.event_reader import EventReader, Fault
-from tocsin.formats.json_blocks import json_blocks
+from tocsin.formats.json_blocks import json_array_blocks, json_blocks
 from tocsin.formats.records import Records, UnreadableRecord, csv_rows, json_array, json_lines
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event
@@ -84,8 +84,7 @@ class EventFile:
 
         A pipe delivers records one by one, and so does this then.
         """
-        is_file = self.path is not None and self.path.is_file()
-        if not is_file or self.format is Format.JSON:
+        if self.path is None or not self.path.is_file():
             yield from self
             return
         try:
@@ -233,7 +232,7 @@ def _text_records(stream: IO[bytes], format: Format, *, typed: bool = True) -> R
 def _block_reader(format: Format) -> Callable[[IO[bytes]], Iterator[BlockItem]]:
     """Return the reader of a format that is not a table's."""
     if format is not Format.CSV:
-        return json_blocks
+        return json_array_blocks if format is Format.JSON else json_blocks
     from tocsin.formats.csv_blocks import csv_blocks  # noqa: PLC0415 - Arrow's functions take a while to load
 
     return csv_blocks

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from tocsin.formats.column_blocks import ROW_SPECIFIC, BlockItem, ColumnBlock, LineBlocks, Lines, value_arrays
-from tocsin.formats.records import NOT_JSON, decode_json, json_lines
+from tocsin.formats.records import NOT_JSON, decode_json, json_array, json_lines, json_record
 
 _MOST_FIELDS: Final = 512  # of a shape; a record with more is read by itself
 _MOST_LEVELS: Final = 16
@@ -41,6 +41,8 @@ class _Leaf(Enum):
 
 
 _TYPES: Final[dict[_Leaf, Any]] = {_Leaf.NULL: None, _Leaf.SCALAR: _Scalar, _Leaf.ARRAY: list}
+_OBJECTS: Final = 4096  # of an array that make a block
+_RAW_OBJECTS: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _Fields: TypeAlias = "dict[str, _Leaf | _Fields]"
 
 
@@ -61,6 +63,25 @@ def json_blocks(stream: IO[bytes]) -> Iterator[BlockItem]:
             yield item
         # Where most lines are not plain, as with names that vary without end, trying costs more than it gives.
         skipped, to_skip = 0, min(2 * to_skip + 1, _MOST_SKIPPED) if 2 * alone > total else 0
+
+
+def json_array_blocks(stream: IO[bytes]) -> Iterator[BlockItem]:
+    """Yield the objects of one array in blocks; the records, and their positions, are those of `json_array`."""
+    text = stream.read().removeprefix(BOM)
+    decoded = json_record(text)  # whether all of it is JSON is known before the first record
+    if not isinstance(decoded, list) or any(type(one) is not dict for one in decoded):
+        yield from json_array(text)
+        return
+    del decoded
+    # Outside of strings, which hold no line break, one is as good as a blank.
+    objects = [bytes(one).replace(b"\n", b" ") for one in _RAW_OBJECTS(text)]
+    shape = _Shape()
+    for begin in range(0, len(objects), _OBJECTS):
+        part = b"\n".join(objects[begin : begin + _OBJECTS])
+        if shape.is_searched(part):
+            yield from json_lines(BytesIO(part), begin + 1)
+        else:
+            yield from _read(begin + 1, part, shape)
 
 
 def _read(first: int, text: bytes, shape: _Shape) -> Iterator[BlockItem]:
