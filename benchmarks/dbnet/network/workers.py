@@ -72,7 +72,7 @@ def run_groups(
     The items of a group go one after another to one worker. Each group is a job of its own: a failure in one, even of a
     worker, ends no other.
     """
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415 - Spark is an optional part
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - Spark is an optional part
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     context, tag = session.sparkContext, f"{_TAG}-{uuid4().hex}"

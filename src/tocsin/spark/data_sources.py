@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from tocsin.language.parsing.cursor import closest
 from tocsin.model.errors import SparkError
+from tocsin.spark.worker_python import ensure_worker_python
 
 
 def register(spark: SparkSession) -> None:
@@ -15,6 +16,7 @@ def register(spark: SparkSession) -> None:
     from tocsin.spark.sinks.arrow import ArrowSink  # noqa: PLC0415 - both import `check_options`
     from tocsin.spark.sources.nats import NatsSource  # noqa: PLC0415
 
+    ensure_worker_python(spark)  # a source is sent to workers with their Python now
     for source in (ArrowSink, NatsSource):
         spark.dataSource.register(source)
 

@@ -25,6 +25,7 @@ from tocsin.language import Template
 from tocsin.model.errors import SparkError, SubscriptionError
 from tocsin.model.options import Validity
 from tocsin.spark.subscription_sources import COLUMNS, FromTemplate, Report, check_rows, entries_of, log_error
+from tocsin.spark.worker_python import ensure_worker_python
 from tocsin.subscriptions.filters import FilterCompiler
 from tocsin.subscriptions.sources import compile_filter, compile_set
 from tocsin.subscriptions.template_batch import TemplateBatch
@@ -51,6 +52,7 @@ def build_index(
     """
     report = on_error or log_error
     frame, reader = _readable(subscriptions)
+    ensure_worker_python(frame.sparkSession)
     index = SubscriptionIndex(folder, shards=shards, matcher=matcher, options=options)
     repeated = frame.groupBy(reader.id).count().where("count > 1").select(reader.id)
     for row in repeated.collect():

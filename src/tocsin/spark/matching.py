@@ -19,6 +19,7 @@ from tocsin.spark import event_columns, match_worker
 from tocsin.spark.event_decoding import EventLayout
 from tocsin.spark.join import index_remaining, join_notifications
 from tocsin.spark.subscription_sources import Report, SubscriptionSource, ensure_index, remaining_folder
+from tocsin.spark.worker_python import ensure_worker_python
 
 PLANS: Final = ("index", "join")
 """The plans of `match`: an index that workers open, or a join in Spark SQL."""
@@ -63,6 +64,8 @@ def match(
     """
     if plan not in PLANS:
         raise SparkError(f"there is no plan `{plan}`; there are: {', '.join(PLANS)}")
+    if plan == "index":
+        ensure_worker_python(events.sparkSession)  # before an index is built for nothing
     index = ensure_index(
         subscriptions,
         folder=folder,
@@ -115,6 +118,7 @@ def match_with_index(
 
     Columns are pruned by `attributes`, or by the attributes that the index mentions.
     """
+    ensure_worker_python(events.sparkSession)
     reader = IndexReader(index)
     number = _current(events, reader) if generation is None else generation
     contents = reader.generation(number)
@@ -157,6 +161,7 @@ def dead_letters(
     events: DataFrame, *, keep: Sequence[str] = (), **layout: Unpack[event_columns.LayoutOptions]
 ) -> DataFrame:
     """Return the rows that are no events: `event_id`, the `reason`, and the columns to keep; `layout` is that of `match`."""
+    ensure_worker_python(events.sparkSession)
     resolved = event_columns.resolve_layout(events, **layout)
     event_columns.check_keep(events, keep)
     prepared, names = event_columns.select_columns(events, resolved, keep)

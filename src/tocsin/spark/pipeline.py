@@ -22,6 +22,7 @@ from tocsin.spark.event_columns import resolve_layout
 from tocsin.spark.matching import dead_letters, match_with_index
 from tocsin.spark.progress import BatchProgress, ProgressObserver
 from tocsin.spark.subscription_sources import Report, SubscriptionSource, fill_index, is_index, log_error
+from tocsin.spark.worker_python import ensure_worker_python
 
 Sink: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Callable[[DataFrame], DataStreamWriter]
 """A folder for Parquet files; a format with its options, such as `{"format": "kafka", "topic": "notes", …}`; or a
@@ -72,6 +73,7 @@ class Pipeline:
             raise SparkError(
                 f"`{unknown[0]}` is no option of a pipeline; where events stand is said by {', '.join(_LAYOUT)}"
             )
+        ensure_worker_python(source.sparkSession)
         self._source = source
         self._subscriptions = subscriptions
         self._sink = sink

@@ -23,6 +23,7 @@ from tocsin.model.values import Kind
 from tocsin.spark.event_columns import resolve_layout
 from tocsin.spark.event_decoding import EventLayout
 from tocsin.spark.statistics_worker import COUNTS, PARTS, SUMMARIES, condense, count, summarise
+from tocsin.spark.worker_python import ensure_worker_python
 
 _ROW: Final = "__tocsin_row"  # the column that replaces an event's id and time on workers
 _NO_VALUES: Final = (ArrayType, BinaryType, MapType, VariantType)
@@ -55,6 +56,7 @@ def statistics(
     """
     if events.isStreaming:
         raise SparkError("statistics are of a history: give a batch DataFrame, not a stream")
+    ensure_worker_python(events.sparkSession)
     frame = events.withColumn(_ROW, functions.lit(0))
     layout = _without_ids(
         resolve_layout(
