@@ -102,6 +102,38 @@ def test_explain_shows_each_predicate_and_answers_by_its_exit_code(tmp_path: Pat
     )
 
 
+def test_explain_counts_over_several_events(tmp_path: Path) -> None:
+    file = tmp_path / "events.jsonl"
+    file.write_text(EVENTS + "broken\n" + '{"price":null}\n')
+    done = tocsin("explain", "symbol = 'IBM' and (price > 100 or volume is missing)", file)
+    assert [line.strip(" │├└─") for line in done.stdout.splitlines()] == [
+        "and  ✓ 1  ✗ 1  ? 1",
+        "symbol = 'IBM'  ✓ 1  ✗ 1  ? 1",
+        "or  ✓ 3  ✗ 0  ? 0",
+        "price > 100  ✓ 1  ✗ 1  ? 1",
+        "volume is missing  ✓ 3  ✗ 0  ? 0",
+        f"it matches 1 of 3 events, first {file}:1",
+    ]
+    assert (done.returncode, done.stderr.startswith(f"{file}:3: not JSON")) == (1, True)  # one was left out
+    piped = tocsin("explain", "price > 1", "-", stdin=EVENTS)
+    assert (piped.returncode, piped.stdout.splitlines()[-1]) == (0, "it matches 2 of 2 events, first stdin:1")
+    other = tocsin("explain", "from stock where price > 100", file, "--stream", "trades")
+    assert other.returncode == 1
+    assert "it reads stream `stock`, the event is of stream `trades`  3 events" in other.stdout
+    table = tmp_path / "events.csv"
+    table.write_text("symbol,price\nIBM,101\nXOM,3\n")
+    assert tocsin("explain", "price > 1000", table).stdout.splitlines()[-1] == "it matches 0 of 2 events"
+
+
+@pytest.mark.parametrize("name", ["event.json", "event", "event.txt"])
+def test_explain_reads_one_event_over_several_lines(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_text('{\n  "price": 101\n}\n')
+    assert tocsin("explain", "price > 100", file).stdout.splitlines()[-1] == "it matches"
+    file.write_text("")
+    assert tocsin("explain", "price > 100", file).stderr == "there is no event to explain by\n"
+
+
 def test_test_counts_how_often_it_would_have_fired() -> None:
     done = tocsin("test", "price > 1", "-", "--limit", "1", stdin=EVENTS)
     assert done.returncode == 0

@@ -6,15 +6,14 @@ As with `grep` and `diff`: 0 for yes or success, 1 for no or skipped input, 2 fo
 from __future__ import annotations
 
 import sys
-import zlib
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
 from tocsin import __version__
 from tocsin.cli import INTERRUPTED, bench, spark
 from tocsin.cli.apply import apply
+from tocsin.cli.backtest import backtest
 from tocsin.cli.check import check
 from tocsin.cli.compile import compile_
 from tocsin.cli.demo import demo
@@ -23,8 +22,7 @@ from tocsin.cli.explain import explain
 from tocsin.cli.match import match
 from tocsin.cli.parse import parse
 from tocsin.cli.simulate import simulate
-from tocsin.cli.terminal import complain, show_log
-from tocsin.model.errors import TocsinError
+from tocsin.cli.terminal import REPORTED, complain, show_log
 
 app = typer.Typer(
     name="tocsin",
@@ -36,6 +34,7 @@ app = typer.Typer(
 for command in (match, check, explain):
     app.command()(command)
 app.command("test")(dry_run)
+app.command()(backtest)
 app.command("compile")(compile_)
 for command in (apply, parse, demo, simulate):
     app.command()(command)
@@ -70,7 +69,7 @@ def main() -> None:
     """Run the command line and end the process."""
     try:
         app()
-    except (TocsinError, OSError, EOFError, zlib.error, UnicodeError, pa.ArrowException) as error:
+    except REPORTED as error:
         complain(str(error) or type(error).__name__)
         sys.exit(2)
     except KeyboardInterrupt:  # while no command ran yet, or none any more

@@ -8,12 +8,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 import typer
 from rich.console import Console
 
+from tocsin.cli import options
+from tocsin.cli.json_results import Record, error_record, reported_errors, write_result
+from tocsin.cli.output import results
 from tocsin.cli.subscription_loading import check_entry, load_entries
 from tocsin.cli.terminal import complain, counted, note
 from tocsin.engine import Difference, Engine, EventClock
@@ -24,6 +27,8 @@ from tocsin.language import to_text
 from tocsin.model import Query, Subscription, View
 from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.model.values import read_time
+
+_COMMAND: Final = "apply"
 
 
 def apply(
@@ -41,39 +46,59 @@ def apply(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the difference and change nothing.")
     ] = False,
+    json: options.Json = None,
 ) -> None:
     """Make an owner's stored subscriptions equal to a file: show the difference, ask, then apply it at once.
 
     Nothing is changed if any subscription is at fault. Ends with 0 if the stored subscriptions equal the file, with
     1 if not.
     """
+    with reported_errors(json, _COMMAND):
+        _check_stored(to)
+        engine = Engine(matcher="oracle", clock=EventClock())  # nothing is matched, so no index is needed
+        if to.is_file():
+            _declare(engine, _queries(to))
+        if to.is_file() and load_entries(engine, to, complain, Format.JSONL):
+            raise TocsinError(
+                f"{to} has subscriptions that cannot be read and would be lost; correct them first"
+            )
+        wanted_set, errors = _read(wanted)
+        if errors:
+            fault = f"{len(errors)} subscription{'s are' if len(errors) > 1 else ' is'} at fault"
+            write_result(json, _COMMAND, {"applied": False}, errors=map(error_record, errors))
+            complain(f"nothing was applied: {fault}")
+            raise typer.Exit(2)
+        _declare(engine, (one.query for one in wanted_set))  # the file may be a pipe, which is read once
+        difference = engine.apply(wanted_set, owner=owner, dry_run=True)
+        new = {one.id: _shown(one) for one in wanted_set}
+        record = _show(difference, engine, new, results(json))
+        is_applied = bool(difference) and not dry_run and _is_confirmed(to, yes=yes)
+        if is_applied:
+            engine.apply(wanted_set, owner=owner)
+            _write(engine, to)
+            note(f"{to} has {counted(len(engine), 'subscription')}")
+        write_result(json, _COMMAND, {**record, "applied": is_applied, "stored": len(engine)})
+    if difference and not is_applied:
+        raise typer.Exit(1)
+
+
+def _check_stored(to: Path) -> None:
+    """Raise `TocsinError` if a file cannot store subscriptions."""
     if is_standard(to):
         raise TocsinError(
             "the stored subscriptions are replaced at once: --to names a file, not standard output"
         )
     if to.suffix not in (".jsonl", ".ndjson"):
         raise TocsinError(f"stored subscriptions are JSON lines; name the file {to.with_suffix('.jsonl')}")
-    engine = Engine(matcher="oracle", clock=EventClock())  # nothing is matched, so no index is needed
-    if to.is_file():
-        _declare(engine, _queries(to))
-    if to.is_file() and load_entries(engine, to, complain, Format.JSONL):
-        raise TocsinError(f"{to} has subscriptions that cannot be read and would be lost; correct them first")
-    wanted_set = _read(wanted)
-    _declare(engine, (one.query for one in wanted_set))  # the file may be a pipe, which is read once
-    difference = engine.apply(wanted_set, owner=owner, dry_run=True)
-    _show(difference, engine, {one.id: _shown(one) for one in wanted_set})
-    if not difference:
-        return
-    if dry_run:
-        raise typer.Exit(1)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise TocsinError("standard input is no terminal to confirm at; give --yes to apply it")
-        if not typer.confirm(f"Apply to {to}?"):
-            raise typer.Exit(1)
-    engine.apply(wanted_set, owner=owner)
-    _write(engine, to)
-    note(f"{to} has {counted(len(engine), 'subscription')}")
+
+
+def _is_confirmed(to: Path, *, yes: bool) -> bool:
+    """Ask whether to apply the difference; raise `TocsinError` if there is nobody to ask."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise TocsinError("standard input is no terminal to confirm at; give --yes to apply it")
+    return typer.confirm(f"Apply to {to}?", err=True)
 
 
 def _declare(engine: Engine, queries: Iterable[Query]) -> None:
@@ -90,10 +115,9 @@ def _queries(stored: Path) -> Iterator[Query]:
             yield check_entry(entry).query
 
 
-def _read(path: Path) -> list[Subscription]:
-    """Return all subscriptions of a file, or print every error and raise."""
-    found = []
-    bad = 0
+def _read(path: Path) -> tuple[list[Subscription], list[TocsinError]]:
+    """Return all subscriptions of a file, and the errors of faulty ones, which are printed."""
+    found, errors = [], []
     for entry in read_subscriptions(path):
         try:
             checked = check_entry(entry)
@@ -102,32 +126,35 @@ def _read(path: Path) -> list[Subscription]:
             rest = entry.weight, entry.witness
             found.append(Subscription(entry.id, checked.query, *period, *rest))  # type: ignore[arg-type]
         except TocsinError as error:
-            bad += 1
+            errors.append(error)
             complain(str(error))
-    if bad:
-        raise TocsinError(f"nothing was applied: {bad} subscription{'s are' if bad > 1 else ' is'} at fault")
-    return found
+    return found, errors
 
 
 def _ticks(raw: object | None) -> int | None:
     return None if raw is None else read_time(raw)
 
 
-def _show(difference: Difference, engine: Engine, texts: dict[str, str]) -> None:
-    """Print the subscriptions that are removed, changed and added, as a diff, and their counts."""
-    console = Console(highlight=False)
-    held = {one.id: _shown(one) for one in engine.subscriptions()}
+def _show(difference: Difference, engine: Engine, new: dict[str, str], console: Console) -> Record:
+    """Print the subscriptions that are removed, changed and added, as a diff, and return them for JSON."""
+    old = {one.id: _shown(one) for one in engine.subscriptions()}
     for name in difference.removed:
-        console.print(f"- {name}: {held[name]}", style="red", markup=False, soft_wrap=True)
+        console.print(f"- {name}: {old[name]}", style="red", markup=False, soft_wrap=True)
     for name in difference.changed:
-        console.print(f"- {name}: {held[name]}", style="red", markup=False, soft_wrap=True)
-        console.print(f"+ {name}: {texts[name]}", style="green", markup=False, soft_wrap=True)
+        console.print(f"- {name}: {old[name]}", style="red", markup=False, soft_wrap=True)
+        console.print(f"+ {name}: {new[name]}", style="green", markup=False, soft_wrap=True)
     for name in difference.added:
-        console.print(f"+ {name}: {texts[name]}", style="green", markup=False, soft_wrap=True)
+        console.print(f"+ {name}: {new[name]}", style="green", markup=False, soft_wrap=True)
     console.print(
         f"{len(difference.added)} added, {len(difference.changed)} changed, {len(difference.removed)} removed, "
         f"{len(difference.unchanged)} unchanged"
     )
+    return {
+        "added": [{"id": name, "text": new[name]} for name in difference.added],
+        "changed": [{"id": name, "old": old[name], "new": new[name]} for name in difference.changed],
+        "removed": [{"id": name, "text": old[name]} for name in difference.removed],
+        "unchanged": len(difference.unchanged),
+    }
 
 
 def _shown(one: Subscription) -> str:

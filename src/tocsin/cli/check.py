@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from tocsin.cli import options
-from tocsin.cli.subscription_loading import check_entry
+from tocsin.cli.json_results import Record, error_record, reported_errors, warning_record, write_result
+from tocsin.cli.subscription_loading import EntryError, check_entry
 from tocsin.cli.terminal import FaultLog, complain, counted, note, progress, warn, watched
 from tocsin.formats import EventFile, Fault
-from tocsin.formats.subscription_files import Entry, read_subscriptions
+from tocsin.formats.subscription_files import Entry, UnreadableEntryError, read_subscriptions
 from tocsin.language.schema_inference import ObservedSchema
 from tocsin.model import Sequence
 from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.sequences.compiling.compiler import compile_sequence
 from tocsin.sequences.dependencies import Dependencies
+
+_COMMAND: Final = "check"
 
 
 class _Entries:
@@ -41,8 +44,10 @@ class _Entries:
                 if isinstance(entry, Entry):
                     first = seen.setdefault(entry.id, entry)
                     if first is not entry:
-                        yield SubscriptionError(
-                            f"{entry.location}: the id `{entry.id}` is given at {first.location} already"
+                        yield UnreadableEntryError(
+                            entry.source,
+                            entry.line,
+                            f"the id `{entry.id}` is given at {first.location} already",
                         )
                         continue
                 yield entry
@@ -60,42 +65,60 @@ def check(
     input_format: options.InputFormat = None,
     stream: options.Stream = None,
     stream_field: options.StreamField = None,
+    json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Report every error and warning in subscriptions, each with its place.
 
     Ends with 0 if there is no error, with 1 if there is one, with 2 if nothing could be checked.
     """
-    if not files and not subscribe:
-        raise TocsinError("nothing to check: name files of subscriptions, or give -s TEXT")
-    options.check_standard_input(against, *(files or ()))
-    entries = _Entries(files or [], subscribe or [])
-    bad = good = warned = 0
-    with progress("subscriptions", quiet=quiet) as bar:
-        streams = Dependencies()
+    with reported_errors(json, _COMMAND):
+        if not files and not subscribe:
+            raise TocsinError("nothing to check: name files of subscriptions, or give -s TEXT")
+        options.check_standard_input(against, *(files or ()))
+        entries = _Entries(files or [], subscribe or [])
+        found = _Findings()
         schema = None
-        if against is not None:
-            reading = options.EventOptions(input_format, stream, stream_field=stream_field)
-            schema = _observed_schema(reading.open(against))
-        for entry in watched(entries, bar, "checking", entries):
-            try:
-                checked = check_entry(entry)
-                if isinstance(entry, Entry) and isinstance(checked.query, Sequence):
-                    _check_cycles(streams, checked.query, entry)
-            except TocsinError as error:
-                bad += 1
-                complain(str(error))
-                continue
-            good += 1
-            warnings = checked.warnings + (schema.warnings(checked.query) if schema is not None else ())
-            warned += len(warnings)
-            for warning in warnings:
-                assert isinstance(entry, Entry)  # noqa: S101 - an error was raised above
-                warn(f"{entry.location}: subscription `{entry.id}`: {warning}")
+        with progress("subscriptions", quiet=quiet) as bar:
+            if against is not None:
+                reading = options.EventOptions(input_format, stream, stream_field=stream_field)
+                schema = _observed_schema(reading.open(against))
+            for entry in watched(entries, bar, "checking", entries):
+                found.check(entry, schema)
     if not quiet:
-        note(f"{counted(good + bad, 'subscription')}: {bad:,} at fault, {counted(warned, 'warning')}")
-    if bad:
+        note(
+            f"{counted(found.count, 'subscription')}: {len(found.errors):,} at fault, "
+            f"{counted(len(found.warnings), 'warning')}"
+        )
+    write_result(json, _COMMAND, {"subscriptions": found.count}, errors=found.errors, warnings=found.warnings)
+    if found.errors:
         raise typer.Exit(1)
+
+
+class _Findings:
+    """The errors and warnings of subscriptions, printed as they are found."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.errors: list[Record] = []
+        self.warnings: list[Record] = []
+        self._streams = Dependencies()
+
+    def check(self, entry: Entry | SubscriptionError, schema: ObservedSchema | None) -> None:
+        """Check one subscription, by itself and against the schema of events."""
+        self.count += 1
+        try:
+            checked = check_entry(entry)
+            assert isinstance(entry, Entry)  # noqa: S101 - an error was raised above
+            if isinstance(checked.query, Sequence):
+                _check_cycles(self._streams, checked.query, entry)
+        except TocsinError as error:
+            self.errors.append(error_record(error))
+            complain(str(error))
+            return
+        for warning in checked.warnings + (schema.warnings(checked.query) if schema is not None else ()):
+            self.warnings.append(warning_record(warning, entry))
+            warn(f"{entry.location}: subscription `{entry.id}`: {warning}")
 
 
 def _check_cycles(streams: Dependencies, query: Sequence, entry: Entry) -> None:
@@ -103,7 +126,7 @@ def _check_cycles(streams: Dependencies, query: Sequence, entry: Entry) -> None:
     try:
         streams.add(compile_sequence(query).reads, query.publish)
     except SubscriptionError as fault:
-        raise SubscriptionError(f"{entry.location}: subscription `{entry.id}`: {fault.reason}") from None
+        raise EntryError(SubscriptionError(fault.reason, entry.id), entry) from None
 
 
 def _observed_schema(source: EventFile) -> ObservedSchema:

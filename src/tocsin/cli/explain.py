@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import sys
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
+from rich.console import Console
 
 from tocsin.cli import options
-from tocsin.cli.output import opened, results
-from tocsin.cli.terminal import FaultLog, counted, note, print_trees, shortened, warn
-from tocsin.engine import Engine, EventClock, ViewExplanation
-from tocsin.formats import EventFile, EventReader, Fault
-from tocsin.formats.files import is_readable, is_standard
-from tocsin.formats.records import UnreadableRecord, json_array
+from tocsin.cli.explained_events import open_explained
+from tocsin.cli.explanation_records import TruthCounts, filter_record, sequence_record, view_record
+from tocsin.cli.json_results import Record, reported_errors, warning_record, write_result
+from tocsin.cli.output import check_distinct, opened, results
+from tocsin.cli.terminal import FaultLog, counted, note, print_trees, progress, warn, watched
+from tocsin.display.trees import Branch, Style, StyledText
+from tocsin.engine import Engine, EventClock, EventExplanation, ViewExplanation
+from tocsin.formats import EventFile, Fault
+from tocsin.formats.files import is_standard
 from tocsin.language import check, to_text
 from tocsin.model import Event, Filter, Sequence
 from tocsin.model.errors import EventError, TocsinError
+from tocsin.sequences.explanation import SequenceExplanation
 from tocsin.views.explanation_tree import view_trees
 
+_TRUTHS: Final = {True: ("✓", Style.GOOD), False: ("✗", Style.BAD), None: ("?", Style.UNKNOWN)}
 _ID = "it"
+_COMMAND = "explain"
 
 
 @options.with_option_groups
@@ -30,120 +39,186 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[EVENTS]",
-            help="For a filter, one event in JSON or a file that holds it; for a sequence or a view, a file of "
-            "events; - for standard input.",
+            help="A file of events, or - for standard input; for a filter also one event in JSON.",
             show_default="-",
         ),
     ] = None,
     graph: Annotated[
         Path | None, typer.Option(help="Draw a sequence's automaton in this file, in SVG.", dir_okay=False)
     ] = None,
+    json: options.Json = None,
+    quiet: options.Quiet = False,
     *,
     replay: options.ReplayOptions,
 ) -> None:
     """Explain why a filter matches an event or not, or show a sequence's state, or the change of a view's answer.
 
-    A filter shows the truth of each predicate for one event. A sequence shows its automaton after all events. A
+    A filter shows the truth of each predicate for one event, or how often it is true in several. A sequence shows its automaton after all events. A
     view shows its answer after all events but the last, and the change that the last one makes. Ends with 0 if
-    the event matches the filter, the events complete the sequence, or the last event changes the answer; with 1
+    an event matches the filter, the events complete the sequence, or the last event changes the answer; with 1
     if not.
     """
-    query = check(subscription).query
-    if graph is not None and not isinstance(query, Sequence):
-        raise TocsinError("only a sequence has an automaton to draw; leave --graph out")
-    if isinstance(query, Filter):
-        _explain_filter(subscription, _one_event(event or "-", replay.stream))
-        return
-    with FaultLog() as log:
-        engine = replay.engine("oracle", log)
-        _subscribe(engine, subscription)
-        source = None if event is None and graph is not None else replay.open(event or "-", engine.ticks)
-        if isinstance(query, Sequence):
-            _explain_sequence(engine, query, source, graph, log)
-        elif source is not None:
-            _explain_view(engine, source, log)
-
-
-def _subscribe(engine: Engine, text: str) -> None:
-    for warning in engine.subscribe(text, id=_ID).warnings:
-        warn(warning)
-
-
-def _explain_filter(text: str, event: Event) -> None:
-    """Print why an event matches a filter or does not; exit with 1 if it does not."""
-    engine = Engine(matcher="oracle", clock=EventClock(0))  # it takes every condition that has a normal form
-    _subscribe(engine, text)
-    why = engine.explain(_ID, event)
-    print_trees(why.trees(), results())
-    if not why.matched:
+    with reported_errors(json, _COMMAND):
+        query = check(subscription).query
+        if graph is not None and not isinstance(query, Sequence):
+            raise TocsinError("only a sequence has an automaton to draw; leave --graph out")
+        check_distinct(json=json, graph=graph)
+        with FaultLog() as log:
+            output = _Output(results(json, graph), json, log)
+            if isinstance(query, Filter):
+                is_positive = _explain_filter(subscription, event or "-", replay, output, quiet=quiet)
+            else:
+                engine = replay.engine("oracle", log)
+                output.warnings = _subscribe(engine, subscription)
+                source = (
+                    None if event is None and graph is not None else replay.open(event or "-", engine.ticks)
+                )
+                if isinstance(query, Sequence):
+                    is_positive = _explain_sequence(engine, query, source, graph, output)
+                else:
+                    assert source is not None  # noqa: S101 - only a sequence has a graph
+                    is_positive = _explain_view(engine, source, output)
+    if not is_positive or log.count:
         raise typer.Exit(1)
 
 
+class _Output:
+    """Where an explanation goes: the console, a file of JSON, the log of refused events."""
+
+    def __init__(self, console: Console, json: Path | None, log: FaultLog) -> None:
+        self.console = console
+        self.log = log
+        self.warnings: tuple[str, ...] = ()
+        self._json = json
+
+    def write(self, record: Record) -> None:
+        """Write the record of an explanation."""
+        warnings = [warning_record(warning) for warning in self.warnings]
+        write_result(self._json, _COMMAND, record, warnings=warnings, log=self.log)
+
+
+def _subscribe(engine: Engine, text: str) -> tuple[str, ...]:
+    warnings = engine.subscribe(text, id=_ID).warnings
+    for warning in warnings:
+        warn(warning)
+    return warnings
+
+
+def _explain_filter(
+    text: str, given: str, replay: options.ReplayOptions, output: _Output, *, quiet: bool
+) -> bool:
+    """Print why an event matches a filter or does not, or how often each predicate holds in several events."""
+    engine = Engine(matcher="oracle", clock=EventClock(0))  # it takes every condition that has a normal form
+    output.warnings = _subscribe(engine, text)
+    with progress("events", quiet=quiet) as bar:
+        source = open_explained(given, replay)
+        events = watched(source, bar, "explaining", source)
+        first, second = next(events, None), next(events, None)
+        if first is None:
+            raise EventError("there is no event to explain by")
+        if second is not None:
+            return _explain_events(engine, chain((first, second), events), output)
+    if isinstance(first, Fault):
+        raise EventError(first.reason)
+    return _explain_event(engine, first, output)
+
+
+def _explain_event(engine: Engine, event: Event, output: _Output) -> bool:
+    why = engine.explain(_ID, event)
+    print_trees(why.trees(), output.console)
+    output.write(filter_record(why, event))
+    return why.matched
+
+
+def _explain_events(engine: Engine, events: Iterator[Event | Fault], output: _Output) -> bool:
+    """Print how often each part of a filter's condition is true, false and unknown, and how many events match."""
+    counts: TruthCounts | None = None
+    outside: Counter[str] = Counter()
+    examined = matched = 0
+    first: str | None = None
+    for event in events:
+        if isinstance(event, Fault):
+            output.log(event)
+            continue
+        why = engine.explain(_ID, event)
+        assert isinstance(why, EventExplanation)  # noqa: S101 - the subscription is a filter
+        examined += 1
+        counts = counts or TruthCounts(why.reason)
+        counts.add(why.reason)
+        outside.update(why.outside)
+        if why.matched:
+            matched += 1
+            first = first or event.id
+    if counts is None:
+        raise EventError("there is no event to explain by")
+    at = "" if first is None else f", first {first}"
+    reasons = [
+        Branch(StyledText("✗", Style.BAD), f" {reason}  ", StyledText(counted(count, "event"), Style.QUIET))
+        for reason, count in outside.items()
+    ]
+    verdict = Branch(f"it matches {matched:,} of {counted(examined, 'event')}{at}")
+    print_trees([_counts_tree(counts), *reasons, verdict], output.console)
+    output.write(
+        {
+            "kind": "filter",
+            "events": examined,
+            "matched": matched,
+            "first_match": first,
+            "condition": counts.record(),
+            "outside": dict(outside),
+        }
+    )
+    return bool(matched)
+
+
 def _explain_sequence(
-    engine: Engine, query: Sequence, source: EventFile | None, graph: Path | None, log: FaultLog
-) -> None:
-    """Print a sequence's automaton and, after the events, its instances; exit with 1 if none completed."""
-    completed = 0
+    engine: Engine, query: Sequence, source: EventFile | None, graph: Path | None, output: _Output
+) -> bool:
+    """Print a sequence's automaton and, after the events, its instances; return whether one completed."""
+    completed: int | None = None
     if source is not None:
-        completed = sum(1 for _ in engine.publish_stream(source, on_error=log, batch_size=256))
+        completed = sum(1 for _ in engine.publish_stream(source, on_error=output.log, batch_size=256))
         completed += len(engine.flush())
     why = engine.explain(_ID)
-    console = results(graph)
-    print_trees(why.trees(), console)
+    assert isinstance(why, SequenceExplanation)  # noqa: S101 - the subscription is a sequence
+    print_trees(why.trees(), output.console)
     if graph is not None:
         with opened(graph) as file:
             file.write(why.drawing(title=to_text(query)).encode())
         if not is_standard(graph):
             note(f"drawn in {graph}")
-    if source is None:
-        return
-    console.print(f"completed {counted(completed, 'time')} in {counted(engine.stats().published, 'event')}")
-    if not completed or log.count:
-        raise typer.Exit(1)
+    published = engine.stats().published
+    if completed is not None:
+        output.console.print(f"completed {counted(completed, 'time')} in {counted(published, 'event')}")
+    output.write(sequence_record(why, completed, published))
+    return completed is None or completed > 0
 
 
-def _explain_view(engine: Engine, source: EventFile, log: FaultLog) -> None:
-    """Publish all events but the last, and show the change that the last one makes; end with 1 if there is none."""
+def _explain_view(engine: Engine, source: EventFile, output: _Output) -> bool:
+    """Publish all events but the last, and show the change that the last one makes; return whether there is one."""
     last: Event | None = None
     for event in source:
         if isinstance(event, Fault):
-            log(event)
+            output.log(event)
             continue
         if last is not None:
-            engine.publish_many([last], on_error=log)
+            engine.publish_many([last], on_error=output.log)
         last = event
     if last is None:
         raise EventError("there is no event to explain by")
     why = engine.explain(_ID, last)
     assert isinstance(why, ViewExplanation)  # noqa: S101 - the subscription is a view
-    published = counted(engine.stats().published, "event")
-    print_trees(view_trees(why, before=f"after {published}", event="the last event"), results())
-    if not why.matched or log.count:
-        raise typer.Exit(1)
+    published = engine.stats().published
+    trees = view_trees(why, before=f"after {counted(published, 'event')}", event="the last event")
+    print_trees(trees, output.console)
+    output.write(view_record(why, published))
+    return why.matched
 
 
-def _one_event(text: str, stream: str | None) -> Event:
-    """Return the event of a JSON text, of a file, or of standard input (`-`)."""
-    if text == "-":
-        raw = sys.stdin.buffer.read()
-    elif text.lstrip().startswith("{"):
-        raw = _encoded(text)
-    else:
-        path = Path(text)
-        if not is_readable(path):
-            raise EventError(f"`{shortened(text, 60)}` is neither an event in JSON nor a file")
-        raw = path.read_bytes()
-    line, record = next(json_array(raw.strip()), (1, UnreadableRecord("there is no event")))
-    read = EventReader(stream=stream, clock=lambda: 0).event(record, "event", line)
-    if isinstance(read, Fault):
-        raise EventError(read.reason)
-    return read
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as fault:  # a shell hands on bytes that are no UTF-8 as lone surrogates
-        raise EventError(
-            f"the event is not valid Unicode: a lone surrogate at position {fault.start}; write it in UTF-8"
-        ) from None
+def _counts_tree(counts: TruthCounts) -> Branch:
+    """Return a condition as a tree: each part with how often it was true, false and unknown."""
+    held: list[str | StyledText] = []
+    for truth, count in counts.counts.items():
+        mark, style = _TRUTHS[truth]
+        held += ["  ", StyledText(mark, style), f" {count:,}"]
+    return Branch(counts.connective or counts.text, *held, branches=map(_counts_tree, counts.parts))

@@ -229,6 +229,18 @@ def to_be_written(path: Path | None) -> Path | None:
     return path
 
 
+Json: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        help="Write the result to this file as JSON; - for standard output, which then has nothing else.",
+        metavar="FILE",
+        dir_okay=False,
+        callback=to_be_written,
+    ),
+]
+
+
 def matcher_options(given: Iterable[str]) -> dict[str, float | bool | str]:
     """Return a matcher's options from `name=value`: a number, true, false, or else text."""
     options: dict[str, float | bool | str] = {}

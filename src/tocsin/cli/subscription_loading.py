@@ -26,6 +26,15 @@ from tocsin.views.compiled import CompiledRowView
 _TOGETHER: Final = 10_000  # subscriptions of a file that are read before they are subscribed
 
 
+class EntryError(TocsinError):
+    """An entry of a file whose query is at fault; `error` says why."""
+
+    def __init__(self, error: TocsinError, entry: Entry) -> None:
+        super().__init__(_described(error, entry))
+        self.error = error
+        self.entry = entry
+
+
 def load_texts(engine: Engine, texts: list[str]) -> None:
     """Subscribe to texts as `s1`, `s2`, …; raise the error of the first faulty one."""
     for number, text in enumerate(texts, 1):
@@ -87,7 +96,7 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
         if isinstance(checked.query, View):
             to_normal(_row_condition(checked.query, entry.id))
     except TocsinError as error:
-        raise TocsinError(_described(error, entry)) from None
+        raise EntryError(error, entry) from None
     return Checked(checked.query, (*checked.warnings, *_too_large(checked, entry.id)), checked.normal)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Protocol, TypeVar
+from typing import IO, Final, Protocol, TypeVar
 
+import pyarrow as pa
 import rich.progress
 from rich.console import Console
 from rich.text import Text
@@ -22,9 +24,13 @@ from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.files import is_standard
 from tocsin.language.printer import value_text
 from tocsin.model import Notification
+from tocsin.model.errors import TocsinError
 from tocsin.views.explanation_tree import answer_text
 
 Item = TypeVar("Item")
+
+REPORTED: Final = (TocsinError, OSError, EOFError, zlib.error, UnicodeError, pa.ArrowException)
+"""The errors that end a command with 2 and a message."""
 
 errors = Console(stderr=True, highlight=False)
 
@@ -59,6 +65,7 @@ class FaultLog(AbstractContextManager["FaultLog"]):
 
     def __init__(self, file: Path | None = None) -> None:
         self.count = 0
+        self.first: list[object] = []  # as many as are printed
         self._is_own = file is not None and not is_standard(file)
         self._file: IO[str] | None = None
         if file is not None:
@@ -70,6 +77,7 @@ class FaultLog(AbstractContextManager["FaultLog"]):
         if self._file is not None:
             self._file.write(f"{fault}\n")
         if self.count <= _SHOWN:
+            self.first.append(fault)
             complain(str(fault))
         elif self.count == _SHOWN + 1:
             note(

@@ -47,6 +47,19 @@ class Entry(Struct, frozen=True):
         return f"{self.source}:{self.line}"
 
 
+class UnreadableEntryError(SubscriptionError):
+    """An entry of a file that cannot be read, with its location."""
+
+    def __init__(self, source: str, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.source = source
+        self.line = line
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}: {self.reason}"
+
+
 def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Entry | SubscriptionError]:
     """Yield the subscriptions of a file; an unreadable entry is returned as its `SubscriptionError`.
 
@@ -75,17 +88,21 @@ def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Ent
 def _from_standard_input() -> Iterator[Entry | SubscriptionError]:
     text = sys.stdin.buffer.read()
     if text.lstrip().startswith(b"{"):
-        for line, record in json_lines(text.splitlines(keepends=True)):
+        for line, record in json_lines(BytesIO(text)):
             yield _from_record(record, "stdin", line)
         return
     with as_text(BytesIO(text)) as lines:
         yield from _from_text(lines, "stdin")
 
 
+def position(error: LanguageError, entry: Entry) -> tuple[int, int]:
+    """Return the line and the column of an error in the file of an entry."""
+    return entry.line + error.line - 1, error.column + (entry.column if error.line == 1 else 0)
+
+
 def describe(error: LanguageError, entry: Entry) -> str:
     """Return an error in an entry's text with its location in the file."""
-    line = entry.line + error.line - 1
-    column = error.column + (entry.column if error.line == 1 else 0)
+    line, column = position(error, entry)
     return f"{entry.source}:{line}:{column}: subscription `{entry.id}`: {error.reason}\n{error.details()}"
 
 
@@ -98,8 +115,8 @@ def _from_text(lines: IO[str], source: str) -> Iterator[Entry | SubscriptionErro
             if begun is not None:
                 parts.append(line)
             elif line.strip() and not line.lstrip().startswith("--"):
-                yield SubscriptionError(
-                    f"{source}:{number}: an indented line continues a subscription, but none has begun"
+                yield UnreadableEntryError(
+                    source, number, "an indented line continues a subscription, but none has begun"
                 )
             continue
         if begun is not None:
@@ -121,22 +138,23 @@ def _from_record(
     record: Mapping[str, object] | UnreadableRecord, source: str, line: int
 ) -> Entry | SubscriptionError:
     """Return the subscription that a record describes, or the error that says what is wrong with it."""
-    location = f"{source}:{line}"
     if isinstance(record, UnreadableRecord):
-        return SubscriptionError(f"{location}: {record.reason}")
+        return UnreadableEntryError(source, line, record.reason)
     if not hasattr(record, "items"):  # JSON may hold anything
-        return SubscriptionError(
-            f"{location}: a subscription is an object with `id` and `text`, not {record!r}"
+        return UnreadableEntryError(
+            source, line, f"a subscription is an object with `id` and `text`, not {record!r}"
         )
     fields = {key: value for key, value in record.items() if value is not None}
     unknown = [key for key in fields if key not in _KNOWN]
     if unknown:
-        return SubscriptionError(
-            f"{location}: unknown key `{unknown[0]}`; known are {', '.join(sorted(_KNOWN))}"
+        return UnreadableEntryError(
+            source, line, f"unknown key `{unknown[0]}`; known are {', '.join(sorted(_KNOWN))}"
         )
     query = fields.get("query", fields.get("text"))
     if not isinstance(query, (str, Mapping)) or ("query" in fields and "text" in fields):
-        return SubscriptionError(f"{location}: a subscription needs either a `text`, or a `query` in JSON")
+        return UnreadableEntryError(
+            source, line, "a subscription needs either a `text`, or a `query` in JSON"
+        )
     owner = fields.get("owner")
     return Entry(
         source,

@@ -1,5 +1,6 @@
 """Tocsin on Spark: DataFrames of events in, DataFrames of notifications out, batch and streaming alike."""
 
+from tocsin.engine.backtest import Backtest
 from tocsin.model.errors import SparkError
 from tocsin.model.installation import install_hint
 
@@ -10,7 +11,7 @@ except ImportError as fault:
         f"PySpark is not installed ({fault}); install it with {install_hint('spark')}"
     ) from fault
 
-from tocsin.spark.backtest import Backtest, backtest
+from tocsin.spark.backtest import backtest
 from tocsin.spark.index_build import build_index
 from tocsin.spark.matching import dead_letters, match
 from tocsin.spark.pipeline import Pipeline

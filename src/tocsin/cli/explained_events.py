@@ -1,0 +1,73 @@
+"""The events that a filter is explained by: one in JSON, or those of a file or of standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from tocsin.cli.options import ReplayOptions
+from tocsin.cli.terminal import shortened
+from tocsin.formats import EventFields, EventFile, EventReader, Fault, Format
+from tocsin.formats.files import is_readable, is_standard, known_format
+from tocsin.formats.records import Records, UnreadableRecord, json_array, json_lines
+from tocsin.model import Event
+from tocsin.model.errors import EventError
+
+
+class _JsonText:
+    """The events of a text in memory: one JSON document, or JSON lines."""
+
+    def __init__(self, text: bytes, name: str, replay: ReplayOptions) -> None:
+        self.size: int | None = None
+        self.position = 0
+        self._text = text
+        self._name = name
+        fields = EventFields(id=replay.id_field, stream=replay.stream_field)
+        self._reader = EventReader(fields, stream=replay.stream, clock=lambda: 0)
+
+    def __iter__(self) -> Iterator[Event | Fault]:
+        for line, record in self._records():
+            yield self._reader.event(record, self._name, line)
+
+    def _records(self) -> Records:
+        if not self._text.strip():
+            return
+        whole = json_array(self._text.strip())
+        first = next(whole, None)
+        if first is not None and isinstance(first[1], UnreadableRecord) and b"\n" in self._text.strip():
+            yield from json_lines(self._text.splitlines(keepends=True))
+        elif first is not None:
+            yield from chain([first], whole)
+
+
+def open_explained(given: str, replay: ReplayOptions) -> EventFile | _JsonText:
+    """Return the events of an argument: a JSON text, a file, or `-`; raise `EventError` if it is none of these.
+
+    A file whose name says nothing may hold one JSON document over several lines.
+    """
+    if given.lstrip().startswith("{"):
+        return _JsonText(_encoded(given), "event", replay)
+    if is_standard(given):
+        if replay.input_format not in (None, Format.JSON, Format.JSONL):
+            return replay.open(given)
+        return _JsonText(sys.stdin.buffer.read(), "stdin", replay)
+    path = Path(given)
+    if not is_readable(path):
+        raise EventError(f"`{shortened(given, 60)}` is neither an event in JSON nor a file")
+    if (replay.input_format or known_format(path) or Format.JSON) is Format.JSON and path.suffix not in (
+        ".gz",
+        ".zst",
+    ):
+        return _JsonText(path.read_bytes(), given, replay)
+    return replay.open(given)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as fault:  # a shell hands on bytes that are no UTF-8 as lone surrogates
+        raise EventError(
+            f"the event is not valid Unicode: a lone surrogate at position {fault.start}; write it in UTF-8"
+        ) from None
