@@ -21,6 +21,7 @@ from tocsin.cli.dry_run import dry_run
 from tocsin.cli.explain import explain
 from tocsin.cli.match import match
 from tocsin.cli.parse import parse
+from tocsin.cli.sample import sample
 from tocsin.cli.simulate import simulate
 from tocsin.cli.terminal import REPORTED, complain, show_log
 
@@ -36,7 +37,7 @@ for command in (match, check, explain):
 app.command("test")(dry_run)
 app.command()(backtest)
 app.command("compile")(compile_)
-for command in (apply, parse, demo, simulate):
+for command in (apply, parse, sample, demo, simulate):
     app.command()(command)
 app.add_typer(spark.app, name="spark")
 app.add_typer(bench.app, name="bench")
