@@ -633,3 +633,34 @@ def test_counts_are_exact_when_several_threads_publish(engine: Engine) -> None:
         sys.setswitchinterval(interval)
     stats = engine.stats()
     assert (stats.published, stats.refused, stats.dropped_arrays) == (800, 800, 800)
+
+
+def test_a_dry_run_has_the_notifications_of_a_filter_as_the_engine_sends_them() -> None:
+    rows: list[dict[str, object]] = [{"s": "A", "p": price} for price in (1, 5, 9)]
+    for text in ("p > 2", "select s, p * 2 as twice from t where p > 2"):
+        engine = Engine()
+        found = engine.test(text, rows, stream="t")
+        engine.subscribe(text, id="it")
+        sent = engine.publish_many(rows, stream="t")
+        assert [note.values for note in found.notifications] == [note.values for note in sent]
+        assert [note.events for note in found.notifications] == [(event,) for event in found.events]
+        assert [dict(event.attributes) for event in found.events] == [
+            dict(note.events[0].attributes) for note in sent
+        ]
+        assert len(found.notifications) == 2
+    assert Engine().test("p > 9", rows).notifications == ()
+
+
+def test_several_events_are_explained_one_by_one() -> None:
+    engine = Engine()
+    engine.table("t", key="s")
+    for name, text in {
+        "filter": "p > 2",
+        "sequence": "from t a next t b",
+        "view": "select max(p) from table t",
+    }.items():
+        engine.subscribe(text, id=name)
+        with pytest.raises(
+            EventError, match=r"takes one event, a mapping of attributes, not list; .* to `test`"
+        ):
+            engine.explain(name, [{"s": "A", "p": 1}], stream="t")  # type: ignore[call-overload]

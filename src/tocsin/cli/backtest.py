@@ -121,13 +121,15 @@ def show_backtest(found: Backtest, json: Path | None) -> None:
     console.print(table)
     if len(found.subscriptions) > 1:
         for name, count in found.counts().items():
-            console.print(f"{name}: {terminal.counted(count, 'notification')}", markup=False)
+            text = f"{name}: {terminal.counted(count, 'notification')}"
+            console.print(text, markup=False, soft_wrap=True)
     busiest = f", at most {found.busiest.total:,} on {found.busiest.day}" if found.busiest else ""
     per_day = found.total / max(len(found.days), 1)
     console.print(
         f"{terminal.counted(found.total, 'notification')} of {terminal.counted(found.events, 'event')} "
         f"on {terminal.counted(len(found.days), 'day')}: {per_day:,.1f} a day{busiest}",
         style="bold",
+        soft_wrap=True,
     )
     if found.faults:
         terminal.note(f"{terminal.counted(found.faults, 'row')} left out: no events")

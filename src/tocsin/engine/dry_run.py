@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tocsin.engine.filter_runtime import FilterRuntime
-from tocsin.engine.notifications import ViewNotifications
+from tocsin.engine.notifications import FilterNotifications, ViewNotifications
 from tocsin.engine.reorder_buffer import ReorderBuffer
 from tocsin.engine.results import DryRun
 from tocsin.engine.subscription_store import SubscriptionStore
@@ -38,8 +40,12 @@ def dry_run(
 def _dry_run_filter(
     query: Filter, events: Sequence[Event], faults: tuple[Fault, ...], filters: FilterRuntime
 ) -> DryRun:
-    """Return the events that a filter matches."""
-    return DryRun(filters.dry_run(query, events), len(events), faults)
+    """Return the events that a filter matches, and their notifications."""
+    matched = filters.dry_run(query, events)
+    rows = np.arange(len(matched))
+    selects = [query.select] * len(matched) if query.select else None
+    part = FilterNotifications(rows, None, TimedBatch(matched), rows, [_ID] * len(matched), selects, 0)
+    return DryRun(matched, len(events), faults, tuple(map(part.notification, range(len(matched)))))
 
 
 def _dry_run_sequence(

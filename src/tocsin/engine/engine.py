@@ -720,8 +720,13 @@ class Engine:
 
         For a sequence, the result is a `SequenceExplanation`: its automaton, the instances that wait at each node and
         why others have ended, and what the event would do now; the event may be left out. For a view, it is a
-        `ViewExplanation`: its answer, and its answer after the event.
+        `ViewExplanation`: its answer, and its answer after the event. Several events are an error; `test` takes them.
         """
+        if event is not None and not isinstance(event, (Mapping, Event)):
+            raise EventError(
+                f"`explain` takes one event, a mapping of attributes, not {type(event).__name__}; explain each by "
+                "itself, or give all of them to `test`"
+            )
         read = None if event is None else self._read(event, stream, time)
         with self._lock:
             self._pipeline.expire()

@@ -31,8 +31,9 @@ _encode: Final = msgspec.json.Encoder().encode
 class DryRun(Struct, frozen=True):
     """The result of a dry run: the matched events, the number of examined ones, and the refused records.
 
-    For a sequence, `events` are those that completed it, and `late` those that came out of order and did not reach it;
-    `notifications` are those that a sequence or a view would have sent. `tick` is the length of the events' ticks in microseconds.
+    `notifications` are those that the query would have sent, one for each match, completed sequence or changed answer. For a
+    sequence, `events` are those that completed it, and `late` those that came out of order and did not reach it; for a view, the
+    rows that changed its answer. `tick` is the length of the events' ticks in microseconds.
     """
 
     events: tuple[Event, ...]
@@ -48,7 +49,7 @@ class DryRun(Struct, frozen=True):
     @property
     def fired(self) -> int:
         """Return how often the query would have notified."""
-        return len(self.notifications) or len(self.events)
+        return len(self.notifications)
 
     def __repr__(self) -> str:
         refused = f"{counted(len(self.faults), 'record')} refused" if self.faults else ""
