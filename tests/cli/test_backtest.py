@@ -127,7 +127,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     [
         (("-s", "a = 1"), "days come from the events' own time: name it with --time-field"),
         (("--time-field", "at"), "nothing is subscribed"),
-        (("-s", "a =", "--time-field", "at"), "a value is missing"),
+        (("-s", "a =", "--time-field", "at"), "-s:1:4: subscription `s1`: a value is missing"),
         (("-f", "twice.txt", "--time-field", "at"), "twice.txt:2: another subscription is called so already"),
     ],
 )

@@ -192,6 +192,12 @@ def test_backtest_shows_the_days(run: Run, events: Path, tmp_path: Path) -> None
     counts = json.loads((tmp_path / "days.json").read_text())
     assert [day["events"] for day in counts["days"]] == [10, 10, 10]
     assert counts["total"] == 6
+    assert (counts["command"], counts["subscriptions"], counts["rows_left_out"]) == (
+        "spark backtest",
+        {"s1": 6},
+        1,
+    )
+    assert not counts["errors"] + counts["warnings"] + counts["faults"]
 
 
 def test_run_matches_a_stream_and_goes_on_from_where_it_was(run: Run, tmp_path: Path, events: Path) -> None:

@@ -15,11 +15,12 @@ from tocsin.cli import options, terminal
 from tocsin.cli.json_results import Record, reported_errors, write_result
 from tocsin.cli.output import results
 from tocsin.cli.spark.options import QueryOptions
+from tocsin.cli.subscription_loading import EntryError
 from tocsin.engine import Engine
 from tocsin.engine.backtest import EVERY, Backtest, DayCounts
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.check import read_query
-from tocsin.model import Filter
+from tocsin.model import Filter, Query
 from tocsin.model.errors import SubscriptionError, TocsinError
 
 _COMMAND: Final = "backtest"
@@ -62,13 +63,12 @@ def backtest(
         raise typer.Exit(1)
 
 
-def _subscribe(engine: Engine, queries: Mapping[str, Any]) -> list[str]:
+def _subscribe(engine: Engine, queries: Mapping[str, Query]) -> list[str]:
     """Subscribe to the queries and to every event; return the queries' ids."""
     for name, query in queries.items():
-        parsed = read_query(query).query
-        if isinstance(parsed, Filter):
-            parsed = replace(parsed, select=())  # what it selects is not shown
-        for warning in engine.subscribe(parsed, id=name).warnings:
+        # What a filter selects is not shown.
+        counted = replace(query, select=()) if isinstance(query, Filter) else query
+        for warning in engine.subscribe(counted, id=name).warnings:
             terminal.warn(f"subscription `{name}`: {warning}")
     engine.subscribe("true", id=EVERY)
     return list(queries)
@@ -80,15 +80,18 @@ def require_time(time_field: str | None) -> None:
         raise TocsinError("days come from the events' own time: name it with --time-field")
 
 
-def read_queries(given: Any) -> dict[str, Any]:
-    """Return queries by subscription id; raise `SubscriptionError` at the first bad or repeated entry."""
-    found = {}
+def read_queries(given: Any) -> dict[str, Query]:
+    """Return queries by subscription id; raise `TocsinError` at the first bad or repeated entry."""
+    found: dict[str, Query] = {}
     for entry in read_subscriptions(given) if isinstance(given, Path) else given:
         if not isinstance(entry, Entry):
             raise entry
         if entry.id in found:
             raise SubscriptionError(f"{entry.location}: another subscription is called so already", entry.id)
-        found[entry.id] = entry.query
+        try:
+            found[entry.id] = read_query(entry.query).query
+        except TocsinError as error:
+            raise EntryError(error, entry) from None
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 
@@ -37,7 +38,7 @@ class _JsonText:
         whole = json_array(self._text.strip())
         first = next(whole, None)
         if first is not None and isinstance(first[1], UnreadableRecord) and b"\n" in self._text.strip():
-            yield from json_lines(self._text.splitlines(keepends=True))
+            yield from json_lines(BytesIO(self._text))
         elif first is not None:
             yield from chain([first], whole)
 
