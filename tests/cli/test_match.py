@@ -225,13 +225,10 @@ def test_a_condition_in_clauses_is_matched_explained_and_tested(tmp_path: Path) 
     done = tocsin("match", "-s", text, "--matcher", "oracle", events)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 2
-    refused = tocsin("match", "-s", text, events)
-    assert "match with `opindex`, which takes clauses" in refused.stderr
+    assert len(tocsin("match", "-s", text, events).stdout.splitlines()) == 2
     assert "2 times in 3 events" in tocsin("test", text, events).stdout
     checked = tocsin("check", "-s", text)
-    assert checked.returncode == 0
-    assert "warning: " in checked.stderr
-    assert "most matchers refuse it: the disjunctive normal form has more than 1,024" in checked.stderr
+    assert (checked.returncode, "warning: " in checked.stderr) == (0, False)
     wanted, book = tmp_path / "wanted.jsonl", tmp_path / "book.jsonl"
     wanted.write_text(json.dumps({"id": "huge", "query": text}))
     assert tocsin("apply", wanted, "--to", book, "--yes").returncode == 0

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.contract.evaluator import holds
 from tests.contract.test_matchers import MATCHERS, add, match, remove
-from tocsin.language import Template, condition_text, parse_condition, to_cnf
-from tocsin.matching import ConjunctionBatch, Matcher, create_matcher, takes_clauses
+from tocsin.language import Cnf, Template, condition_text, parse_condition, to_cnf
+from tocsin.matching import (
+    ConjunctionBatch,
+    Matcher,
+    create_matcher,
+    open_matcher,
+    save_matcher,
+    takes_clauses,
+)
+from tocsin.matching.encoding.arrow import arrow_events
 from tocsin.model import read_event
-from tocsin.model.errors import NormalFormError
 
 CONDITIONS = [
     "(a = 1 or b = 2) and (c = 3 or d = 4)",
@@ -99,17 +109,65 @@ def test_forms_of_many_clauses_are_satisfied_only_as_a_whole(matcher: Matcher, c
     assert match(matcher, event, *lacking) == [[1]] + [[1] if i < 2 else [] for i in range(clauses)]
 
 
-def test_a_form_too_large_for_conjunctions_is_stored_or_refused_as_a_whole(matcher: Matcher) -> None:
+def test_a_form_too_large_for_conjunctions_is_stored(matcher: Matcher) -> None:
     huge = " and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(20))
     event: dict[str, object] = {f"{'ab'[i % 2]}{i}": 1 for i in range(20)}
     add_clauses(matcher, (1, "(a0 = 1 or b0 = 2) and (b1 = 1 or c = 1)"))
-    if takes_clauses(matcher):
-        add_clauses(matcher, (2, "a0 = 1"), (3, huge))
-        assert match(matcher, event) == [[1, 2, 3]]
-    else:
-        with pytest.raises(NormalFormError, match="match with `opindex`, which takes clauses"):
-            add_clauses(matcher, (2, "a0 = 1"), (3, huge))
-        assert match(matcher, event) == [[1]]
+    add_clauses(matcher, (2, "a0 = 1"), (3, huge))
+    lacking = [{name: value for name, value in event.items() if name != one} for one in event]
+    assert match(matcher, event, *lacking) == [[1, 2, 3], [], [2], *[[1, 2]] * 18]
+    explanation = matcher.explain(read_event(lacking[9]), 3)
+    assert (explanation.matched, matcher.explain(read_event(event), 3).matched) == (False, True)
+    assert [condition_text(one.predicate) for one in explanation.failed] == ["a9 = 1", "b9 = 1"]
+    remove(matcher, 3)
+    assert match(matcher, event) == [[1, 2]]
+
+
+ALTERNATIVES = " and ".join(
+    f"({' or '.join(f'{name}{i} = {i}' for i in range(6))})" for name in "abcd"
+)  # 1,296 conjunctions
+
+
+def test_a_rule_of_many_alternatives_is_removed_saved_and_opened(matcher: Matcher, tmp_path: Path) -> None:
+    event: dict[str, object] = {"a0": 0, "b1": 1, "c2": 2, "d5": 5}
+    missed = [event | {name: -1} for name in event]
+    add_clauses(matcher, (7, ALTERNATIVES), (8, f"e = 1 and {ALTERNATIVES}"))
+    add(matcher, (7, parse_condition("f = 1")), (9, parse_condition("a0 = 0")))
+    wanted = [[7, 9], [7, 8, 9], [], *[[9]] * 3, [7]]
+    events: list[dict[str, object]] = [event, event | {"e": 1}, *missed, {"f": 1}]
+    assert match(matcher, *events) == wanted
+    assert [matcher.match_one(read_event(one).attributes).tolist() for one in events] == wanted
+    save_matcher(matcher, tmp_path / "saved")
+    opened = open_matcher(tmp_path / "saved")
+    assert match(opened, *events) == wanted
+    for one in (matcher, opened):
+        remove(one, 7)
+        assert match(one, *events) == [[i for i in ids if i != 7] for ids in wanted]
+        remove(one, 8, 9)
+        assert match(one, *events) == [[]] * len(events)
+        assert (one.stats().conjunctions, one.stats().predicates) == (0, 0)
+
+
+def test_a_row_of_a_table_decides_the_clauses_that_stay_whole(matcher: Matcher) -> None:
+    add_clauses(matcher, *((i, ALTERNATIVES.replace("d5 = 5", f"d5 > {i}")) for i in range(3)))
+    rows = [{"a0": 0, "b1": 1, "c2": 2, "d5": i % 4} for i in range(200)]
+    found = matcher.match(arrow_events(pa.Table.from_pylist(rows))).to_lists()
+    assert found == [[k for k in range(3) if row["d5"] > k] for row in rows]
+
+
+def test_the_rows_of_a_template_too_large_for_conjunctions(matcher: Matcher) -> None:
+    template = Template(ALTERNATIVES.replace("a0 = 0", "a0 in :many").replace("d5 = 5", "d5 like :d"))
+    rows = [{"many": many, "d": d} for many in ([0, 8], [], ["z"]) for d in ("x%", "%y_")]
+    bound = template.bind_many(rows)
+    assert isinstance(bound.normal, Cnf)
+    matcher.add(ConjunctionBatch.of_rows(np.arange(len(rows), dtype=np.int64), bound))
+    events: list[dict[str, object]] = [
+        {"a0": a, "b1": 1, "c2": 2, "d5": d} for a in (8, "z", 1) for d in ("xyz", "x", "y")
+    ]
+    asked = [template.bind(row).condition for row in rows]  # type: ignore[union-attr]
+    wanted = [[i for i, c in enumerate(asked) if holds(c, read_event(event).attributes)] for event in events]
+    assert match(matcher, *events) == wanted
+    assert sum(map(len, wanted)) == 6
 
 
 def test_the_rows_of_a_template_in_clauses_match_like_subscriptions_of_their_own(matcher: Matcher) -> None:

@@ -96,19 +96,49 @@ def test_a_cnf_that_can_never_match_gives_a_warning(engine: Engine) -> None:
     assert engine.stats().matcher.conjunctions == 0
 
 
-def test_a_matcher_that_holds_conjunctions_only_refuses_it_by_its_id_and_names_the_remedy() -> None:
-    for engine in (Engine(), Engine(matcher="dynamic")):
+def test_a_form_too_large_in_both_is_refused_by_its_id() -> None:
+    text = f"{CLAUSES} and ({' or '.join(f'c{i} = 1 and d{i} = 2' for i in range(11))})"
+    for engine in (Engine(), Engine(matcher="dynamic"), Engine(matcher="oracle")):
         engine.subscribe("a1 = 1", id="plain")
-        remedy = (
-            r"subscription `huge`: .*more than 1,024 conjunctions.*match with `opindex`, which takes clauses"
-        )
-        with pytest.raises(SubscriptionError, match=remedy):
-            engine.subscribe(CLAUSES, id="huge")
-        with pytest.raises(ApplyError, match=remedy):
-            engine.apply({"huge": CLAUSES})
+        refused = r"subscription `huge`: .*more than 1,024 clauses.*; split the subscription, or gather alternatives"
+        with pytest.raises(SubscriptionError, match=refused):
+            engine.subscribe(text, id="huge")
+        with pytest.raises(ApplyError, match=refused):
+            engine.apply({"huge": text})
+        assert engine.subscribe_all({"huge": text}).errors
         with pytest.raises(NormalFormError, match="max_conjunctions"):
-            engine.subscribe_many(f"c = :x and {CLAUSES}", {"x": [1]}, id="r{row}")
+            engine.subscribe_many(f"c = :x and {text}", {"x": [1]}, id="r{row}")
         assert notified(engine, SATISFIED) == ["plain"]
+
+
+def test_the_default_engine_keeps_them_when_it_hands_over_to_an_index() -> None:
+    engine = Engine(matcher=None)
+    engine.subscribe(CLAUSES, id="huge")
+    assert engine.stats().matcher.conjunctions == 1
+    text = CLAUSES.replace("a1 = 1", "a1 = :x")
+    engine.subscribe_many("e = :x", {"x": range(6_000)}, id="e{x}")
+    assert engine.subscribe_all({"all": CLAUSES}).ids == ("all",)
+    assert engine.subscribe_many(text, {"x": [1, 2]}, id="r{x}").ids == ("r1", "r2")
+    assert notified(engine, SATISFIED | {"e": 7}) == ["all", "e7", "huge", "r1"]
+    assert notified(engine, MISSED | {"e": 7}) == ["e7"]
+    top = engine.publish(SATISFIED | {"e": 7}, top=2)
+    assert [(note.subscription, note.score) for note in top] == [("all", 20.0), ("huge", 20.0)]
+    engine.unsubscribe("huge")
+    assert notified(engine, SATISFIED) == ["all", "r1"]
+
+
+@pytest.mark.parametrize("matcher", [None, "dynamic", "be-tree"])
+def test_a_sequence_and_a_view_in_clauses(matcher: str | None) -> None:
+    engine = Engine(matcher=matcher, view_matcher=matcher)
+    engine.table("t", key="k")
+    engine.subscribe(f"from s where {CLAUSES} next s on z = 1", id="sequence")
+    engine.subscribe(f"select count(*) from table t where {CLAUSES}", id="view")
+    assert notified(engine, MISSED, "s") == notified(engine, {"z": 1}, "s") == []
+    assert notified(engine, SATISFIED, "s") == []
+    assert notified(engine, {"z": 1}, "s") == ["sequence"]
+    assert notified(engine, MISSED | {"k": 1}, "t") == []
+    assert notified(engine, SATISFIED | {"k": 1}, "t") == ["view"]
+    assert engine.answer("view") == 1
 
 
 def test_every_matcher_gives_the_same_matches_for_conditions_with_two_forms() -> None:

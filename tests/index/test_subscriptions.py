@@ -315,3 +315,26 @@ def test_a_change_that_broke_off_is_not_published(tmp_path: Path, monkeypatch: p
     with pytest.raises(SavedIndexError, match="open the index again"):
         index.publish()
     assert list(SubscriptionIndex(tmp_path / "index")) == []
+
+
+@pytest.mark.parametrize("matcher", [None, "dynamic", "opindex"])
+def test_rules_of_many_alternatives_are_routed_and_moved(tmp_path: Path, matcher: str | None) -> None:
+    rule = " and ".join(f"({' or '.join(f'{name}{i} = {i}' for i in range(6))})" for name in "abcd")
+    index = SubscriptionIndex(tmp_path / "index", shards=3, matcher=matcher)
+    index.subscribe(rule, id="one")
+    index.subscribe_many(rule.replace("a1 = 1", "a1 = :x"), {"x": list(range(5))}, id="r{x}")
+    number = index.publish()
+    wanted = Engine()
+    wanted.subscribe(rule, id="one")
+    wanted.subscribe_many(rule.replace("a1 = 1", "a1 = :x"), {"x": list(range(5))}, id="r{x}")
+    batch: list[dict[str, object]] = [{"a1": a, "b2": 2, "c3": 3, "d5": d} for a in range(4) for d in (5, 6)]
+    reader = IndexReader(tmp_path / "index")
+    expected = [set(ids) for ids in wanted.match(batch)]
+    assert sum(map(len, expected)) == 5
+    assert found_by(reader, number, batch) == expected
+    index = SubscriptionIndex(tmp_path / "index")
+    index.unsubscribe("r2")
+    index.rebalance()
+    number = index.publish()
+    expected = [ids - {"r2"} for ids in expected]
+    assert found_by(reader, number, batch) == expected

@@ -132,7 +132,7 @@ def test_exponential_growth_is_an_error_that_names_the_limit() -> None:
     text = " and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(40))
     with pytest.raises(
         NormalFormError,
-        match=r"more than 1,024 conjunctions, the limit that `max_conjunctions` sets.*`opindex`",
+        match=r"more than 1,024 conjunctions, the limit that `max_conjunctions` sets.*`to_cnf`",
     ):
         to_dnf(parse_condition(text))
     assert len(to_cnf(parse_condition(text)).clauses) == 40

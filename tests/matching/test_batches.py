@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tocsin.language import Cnf, Dnf, Template, condition_text, parse_condition, to_cnf, to_dnf
 from tocsin.matching import (
@@ -18,7 +17,7 @@ from tocsin.matching import (
     takes_clauses,
 )
 from tocsin.model import read_event
-from tocsin.model.errors import NormalFormError
+from tocsin.model.terms import Alternatives
 
 HUGE = " and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(20))
 
@@ -89,13 +88,15 @@ def test_rows_that_no_number_satisfies_are_found_in_clauses_too() -> None:
     assert impossible.bind_many({"x": [0, 3]}, clauses=True).never.tolist() == [1]
 
 
-def test_a_form_that_cannot_be_expanded_is_refused_with_the_remedy() -> None:
-    with pytest.raises(
-        NormalFormError, match=r"more than 1,024 conjunctions.*match with `opindex`, which takes clauses"
-    ):
-        batch(HUGE).in_conjunctions()
-    with pytest.raises(NormalFormError, match="more than 3 conjunctions"):
-        batch("(a = 1 or b = 2) and (c = 3 or d = 4)").in_conjunctions(3)
+def test_of_a_form_that_cannot_be_expanded_some_clauses_stay_whole() -> None:
+    held = list(batch(HUGE).in_conjunctions())
+    assert len(held) == 64
+    assert {sum(type(p.subject) is Alternatives for p in conjunction) for _, conjunction in held} == {14}
+    found = batch("(a > 1 or b > 2 or e > 1) and (c = 3 or d = 4) and (a > 1 or c = 3) and f = 5")
+    assert shown(found.in_conjunctions(3)) == [
+        (0, "f = 5 and c = 3 and (a > 1 or b > 2 or e > 1)"),
+        (0, "f = 5 and d = 4 and (a > 1 or c = 3) and (a > 1 or b > 2 or e > 1)"),
+    ]
 
 
 def test_a_matcher_says_whether_it_takes_clauses() -> None:

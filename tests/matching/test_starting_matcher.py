@@ -11,7 +11,6 @@ from tocsin import Engine
 from tocsin.language import parse_condition, to_cnf, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, starting_matcher
 from tocsin.matching.starting_matcher import Compiling, StartingMatcher
-from tocsin.model.errors import NormalFormError
 from tocsin.structures import jit
 
 
@@ -53,19 +52,21 @@ def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> Non
     assert type(matcher.current).__name__ == "Dynamic"
 
 
-def test_clause_forms_are_expanded_or_refused_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clause_forms_are_kept_and_expanded_for_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
     matcher = StartingMatcher(max_tried=1000, max_few=0)
     matcher.add(batch(0, 10))
     clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
     matcher.add(ConjunctionBatch.of([(50, clauses)]))
     huge = to_cnf(parse_condition(" and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(20))))
-    with pytest.raises(NormalFormError):
-        matcher.add(ConjunctionBatch.of([(51, huge)]))
+    matcher.add(ConjunctionBatch.of([(51, huge)]))
     expected = matcher.match(EVENTS).to_lists()
     assert any(50 in ids for ids in expected)
     assert matcher.match(EVENTS).to_lists() == expected
     assert type(matcher.current).__name__ == "Dynamic"
+    event = {f"{'ab'[i % 2]}{i}": 1 for i in range(20)}
+    satisfied = EventBatch.of_dicts([event, event | {"b7": 2}])
+    assert [51 in ids for ids in matcher.match(satisfied).to_lists()] == [True, False]
 
 
 def test_cnfs_of_the_oracle_go_into_the_index(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,7 +177,8 @@ def test_a_template_enters_by_the_column_and_numbers_may_come_again() -> None:
 
 
 def test_a_condition_that_is_too_large_is_refused_and_nothing_is_stored() -> None:
-    clauses = " and ".join(f"(a{i} = 1 or b{i} = 2 or c{i} = 3)" for i in range(12))
+    clauses = " and ".join(f"(a{i} = 1 or b{i} = 2)" for i in range(11))
+    clauses += " and (" + " or ".join(f"c{i} = 1 and d{i} = 2" for i in range(11)) + ")"
     following = Following("select count(*) from table t where a = 1 and b = 1", t=[])
     large = compile_view(view_of(f"select * from table t where {clauses}"), "large")
     with pytest.raises(NormalFormError, match="split the subscription"):

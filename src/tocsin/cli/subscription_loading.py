@@ -12,13 +12,13 @@ from tocsin.formats import Format
 from tocsin.formats.files import format_of, is_readable, raw_records
 from tocsin.formats.records import UnreadableRecord
 from tocsin.formats.subscription_files import Entry, describe, read_subscriptions
-from tocsin.language import Template, to_dnf, to_normal
+from tocsin.language import Template, to_normal
 from tocsin.language.check import Checked, read_query
 from tocsin.model import Filter, Sequence, View
 from tocsin.model.conditions import TRUE, Condition
-from tocsin.model.errors import LanguageError, NormalFormError, SubscriptionError, TemplateError, TocsinError
+from tocsin.model.errors import LanguageError, SubscriptionError, TemplateError, TocsinError
 from tocsin.sequences.compiling.compiler import compile_sequence
-from tocsin.subscriptions.filters import disjunctive_form, smaller_form
+from tocsin.subscriptions.filters import smaller_form
 from tocsin.subscriptions.options import check_id, read_options
 from tocsin.views.compilation import compile_view
 from tocsin.views.compiled import CompiledRowView
@@ -80,7 +80,7 @@ def _parts(
 def check_entry(entry: Entry | SubscriptionError) -> Checked:
     """Return an entry's query with its warnings, or raise its error as a `TocsinError`.
 
-    A query that only some matchers can index gets a warning.
+    A query that is too large in every normal form is an error.
     """
     if isinstance(entry, SubscriptionError):
         raise entry
@@ -97,21 +97,7 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
             to_normal(_row_condition(checked.query, entry.id))
     except TocsinError as error:
         raise EntryError(error, entry) from None
-    return Checked(checked.query, (*checked.warnings, *_too_large(checked, entry.id)), checked.normal)
-
-
-def _too_large(checked: Checked, id_: str) -> tuple[str, ...]:
-    """Return a warning if a filter or view is too large for matchers that index conjunctions only."""
-    try:
-        if isinstance(checked.query, Filter):
-            disjunctive_form(checked.query, id_, checked.normal)
-        if isinstance(checked.query, View):
-            to_dnf(_row_condition(checked.query, id_))
-    except SubscriptionError as fault:
-        return (f"most matchers refuse it: {fault.reason}",)
-    except NormalFormError as fault:
-        return (f"most matchers refuse it: {fault}",)
-    return ()
+    return checked
 
 
 def _row_condition(view: View, id_: str) -> Condition:

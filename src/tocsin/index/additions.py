@@ -89,7 +89,9 @@ class Addition(Struct, frozen=True):
         query = require_filter(made.template.query, "template")
         if query.select:
             selects = [select_text(_bound(query, rows.columns, row)) for row in range(len(ids))]
-        batch = ConjunctionBatch.of_shapes(np.arange(len(ids), dtype=np.int64), made.compiled, rows.columns)
+        batch = ConjunctionBatch.of_shapes(
+            np.arange(len(ids), dtype=np.int64), made.compiled, rows.columns
+        ).in_conjunctions()
         return cls(ids, batch, validity, digests_of(rows), selects)
 
 

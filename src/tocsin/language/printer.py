@@ -8,7 +8,7 @@ from typing import Final
 from tocsin.language.parsing.cursor import FOREIGN_SYNTAX
 from tocsin.language.parsing.tokens import BARE_NAME, RESERVED
 from tocsin.model import queries, terms
-from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate
+from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate, any_of
 from tocsin.model.timestamps import format_rfc3339
 from tocsin.model.values import Value
 
@@ -72,6 +72,8 @@ def term_text(term: terms.Term, *, sequence: bool = False) -> str:
         return "duration"
     if isinstance(term, terms.Span):
         return f"{term.amount} {term.unit}"
+    if isinstance(term, terms.Alternatives):
+        return f"({condition_text(any_of(list(term.predicates)), sequence=sequence)})"
     inner = "*" if term.argument is None else term_text(term.argument, sequence=sequence)
     return f"{term.function}({inner})"
 
@@ -124,6 +126,8 @@ def _arithmetic(term: terms.Arithmetic, sequence: bool) -> str:
 def _predicate(predicate: Predicate, sequence: bool) -> str:
     """Return the text of a predicate."""
     operator = predicate.operator
+    if isinstance(predicate.subject, terms.Alternatives):
+        return term_text(predicate.subject, sequence=sequence)
     subject = term_text(predicate.subject, sequence=sequence)
     operands = [term_text(operand, sequence=sequence) for operand in predicate.operands]
     if operator in _RANGES:

@@ -13,7 +13,15 @@ from typing import Any, Final
 
 from tocsin.language.patterns import compile_like, compile_regex
 from tocsin.model.conditions import NEGATED, PAIRS, And, Condition, Constant, Not, Operator, Predicate
-from tocsin.model.terms import Arithmetic, ArithmeticOperator, Attribute, Literal, Negative, Term
+from tocsin.model.terms import (
+    Alternatives,
+    Arithmetic,
+    ArithmeticOperator,
+    Attribute,
+    Literal,
+    Negative,
+    Term,
+)
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import HUGE, Value, kind_of
 
@@ -107,6 +115,8 @@ def value_of(term: Term, attributes: Attributes) -> Value | None:
         return arithmetic(term.operator, value_of(term.left, attributes), value_of(term.right, attributes))
     if isinstance(term, Negative):
         return arithmetic(ArithmeticOperator.SUBTRACT, 0, value_of(term.term, attributes))
+    if isinstance(term, Alternatives):
+        return True if any(truth(one, attributes) is True for one in term.predicates) else None
     raise TypeError(f"{type(term).__name__} has no value for a single event")
 
 

@@ -35,7 +35,7 @@ from tocsin.matching.oracle import explain_conjunctions
 from tocsin.matching.saved import MatcherParts, arrays_of, rebuilt
 from tocsin.matching.single_events import SingleEvents
 from tocsin.matching.statistics import Statistics
-from tocsin.model.conditions import Conjunction
+from tocsin.model.conditions import Conjunction, alternatives_of
 from tocsin.model.errors import MatcherError, SavedMatcherError, SavedStatisticsError
 from tocsin.model.event import Event
 from tocsin.model.values import Value
@@ -185,7 +185,10 @@ class IndexedMatcher(ABC):
             rows = np.stack(expressions[3:6], axis=1)
             for number, clause in zip(expressions.numbers[places].tolist(), clauses.tolist(), strict=True):
                 begin, end = expressions.bounds[clause : clause + 2].tolist()
-                found[number].append(tuple(decode(*row) for row in rows[begin:end].tolist()))
+                clause_rows = rows[begin:end].tolist()
+                found[number].append(
+                    tuple(one for row in clause_rows for one in alternatives_of(decode(*row)))
+                )
         return {number: tuple(found[number]) for number in numbers}
 
     def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:

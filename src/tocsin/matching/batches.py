@@ -9,8 +9,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.language.normal import Cnf, Dnf, to_dnf
+from tocsin.language.normal import Cnf, Dnf, dnf_unless_too_large, partly_distributed
 from tocsin.language.normal.forms import MAX_CONJUNCTIONS
+from tocsin.language.normal.partial import MAX_DISTRIBUTED
 from tocsin.language.template import Column, TemplateRows
 from tocsin.language.template.binding import bind_predicate
 from tocsin.language.template.template import bindings_at
@@ -61,8 +62,11 @@ class ClauseGroup(Struct, frozen=True):
             yield subscription, bound if values else self.shape
 
     def expanded(self, max_conjunctions: int = MAX_CONJUNCTIONS) -> Iterator[ConjunctionGroup]:
-        """Yield equivalent conjunctions, or raise `NormalFormError` past the limit."""
-        for conjunction in to_dnf(Cnf(self.shape).condition(), max_conjunctions).conjunctions:
+        """Yield equivalent conjunctions; past the limit only some of the clauses are distributed."""
+        normal = dnf_unless_too_large(Cnf(self.shape).condition(), max_conjunctions, len(self.shape))
+        if isinstance(normal, Cnf):
+            normal = partly_distributed(normal.clauses, min(max_conjunctions, MAX_DISTRIBUTED))
+        for conjunction in normal.conjunctions:
             yield ConjunctionGroup(conjunction, self.ids, self.columns)
 
 
@@ -111,7 +115,7 @@ class ConjunctionBatch(Struct, frozen=True):
         return cls(())  # nothing satisfies an empty clause
 
     def in_conjunctions(self, max_conjunctions: int = MAX_CONJUNCTIONS) -> ConjunctionBatch:
-        """Return the same in conjunctions alone; raise `NormalFormError` where a CNF grows past the limit."""
+        """Return the same in conjunctions alone; of a CNF that grows past the limit some clauses stay whole."""
         if not self.clauses:
             return self
         expanded = (one for group in self.clauses for one in group.expanded(max_conjunctions))

@@ -12,7 +12,7 @@ from tocsin.language.semantics import truth
 from tocsin.matching.batches import Clauses, EventBatch, IdArray, Matches
 from tocsin.matching.oracle import Oracle
 from tocsin.matching.word_truths import WordTruths
-from tocsin.model.conditions import NEGATED, Operator, Predicate
+from tocsin.model.conditions import NEGATED, Operator, Predicate, alternatives_of
 
 ROWS_A_COLUMN: Final = 16  # rows of a column that are tested in the time that Python takes to read one row
 _TEXT_TESTS: Final = frozenset(
@@ -35,7 +35,7 @@ def scan(oracle: Oracle, events: EventBatch, words: WordTruths | None = None) ->
     all_rows = np.flatnonzero(usable)
     found: dict[int, list[IdArray]] = {}
     for ids, conjunction in oracle.conjunctions():
-        alone = tuple((predicate,) for predicate in conjunction)
+        alone = tuple(map(alternatives_of, conjunction))
         found.setdefault(int(ids[0]), []).append(satisfying(alone, all_rows, events, words))
     for ids, clauses in oracle.clauses():
         found.setdefault(int(ids[0]), []).append(satisfying(clauses, all_rows, events, words))

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from tocsin.language.semantics import truth
 from tocsin.matching.batches import Clauses
 from tocsin.model.conditions import Conjunction, Operator, Predicate
-from tocsin.model.terms import Attribute, Literal
+from tocsin.model.terms import Alternatives, Attribute, Literal
 from tocsin.model.values import Kind, Value
 
 Search: TypeAlias = Callable[[Mapping[str, Value]], list[int]]
@@ -75,6 +75,8 @@ class _Writer:
     def _predicate(self, predicate: Predicate) -> str:
         """Return an expression that is true iff the predicate is; whatever is not plain is left to `truth`."""
         subject, operator, operands = predicate.subject, predicate.operator, predicate.operands
+        if type(subject) is Alternatives:
+            return self._clause(subject.predicates)
         plain = None
         if type(subject) is Attribute:
             i = self._attributes.setdefault(subject.path, len(self._attributes))

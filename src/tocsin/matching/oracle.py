@@ -17,7 +17,7 @@ from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArr
 from tocsin.matching.matcher import Explanation, MatcherStats, PredicateTruth
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
-from tocsin.model.conditions import Conjunction, Predicate
+from tocsin.model.conditions import Conjunction, Predicate, alternatives_of
 from tocsin.model.errors import FormError, MatcherError, SavedMatcherError
 from tocsin.model.event import Event
 from tocsin.model.values import Value
@@ -173,11 +173,17 @@ def explain_conjunctions(
             for p in predicates
         )
 
-    plain = tuple(map(explained, conjunctions))
-    cnfs = tuple(tuple(map(explained, cnf)) for cnf in clauses)
+    whole = [tuple(map(alternatives_of, conjunction)) for conjunction in conjunctions]
+    plain = tuple(explained(tuple(p for (p,) in one)) for one in whole if _is_conjunction(one))
+    partial = (one for one in whole if not _is_conjunction(one))
+    cnfs = tuple(tuple(map(explained, cnf)) for cnf in (*partial, *clauses))
     matched = any(all(t.truth is True for t in conjunction) for conjunction in plain)
     matched = matched or any(all(any(t.truth is True for t in c) for c in cnf) for cnf in cnfs)
     return Explanation(id_, matched, plain, cnfs)
+
+
+def _is_conjunction(clauses: Clauses) -> bool:
+    return all(len(clause) == 1 for clause in clauses)
 
 
 def _satisfies(attributes: Mapping[str, Value], stored: _Expressions) -> bool:

@@ -81,11 +81,7 @@ class StartingMatcher:
         return found
 
     def add(self, subscriptions: ConjunctionBatch) -> None:
-        """Add conjunctions; several with one id are a disjunction.
-
-        CNFs are expanded, or refused, at once: the index could not hold them later.
-        """
-        subscriptions = subscriptions.in_conjunctions()
+        """Add conjunctions and CNFs; any one of the expressions that carry an id satisfies it."""
         if self._oracle is not None and len(self._oracle) + len(subscriptions) > self._max_stored:
             self._hand_over(len(self._oracle) + len(subscriptions))
         self.current.add(subscriptions)

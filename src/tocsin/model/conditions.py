@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from tocsin.model.terms import Term
+from tocsin.model.terms import Alternatives, Term, literal
 
 
 class Operator(StrEnum):
@@ -107,6 +107,17 @@ FLIPPED: Final[dict[Operator, Operator]] = {
     Operator.GE: Operator.LE,
 }
 """The operator of the same comparison with its two sides exchanged."""
+
+
+def clause_predicate(clause: Conjunction) -> Predicate:
+    """Return one predicate that is true where any predicate of a clause is."""
+    return Predicate(Alternatives(clause), Operator.EQ, (literal(True),))
+
+
+def alternatives_of(predicate: Predicate) -> Conjunction:
+    """Return the clause of a `clause_predicate`; any other predicate is a clause of its own."""
+    subject = predicate.subject
+    return subject.predicates if type(subject) is Alternatives else (predicate,)
 
 
 def leaves(condition: Condition) -> Iterator[Predicate]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
 from tocsin.model.errors import KindError
 from tocsin.model.values import Kind, Value, kind_of, read_value
+
+if TYPE_CHECKING:
+    from tocsin.model.conditions import Predicate
 
 _WRITTEN_OUT: Final = 1e22  # a larger whole float is not written as an integer
 
@@ -100,7 +103,18 @@ class Aggregate(Struct, frozen=True, gc=False):
     argument: Term | None = None
 
 
-Term: TypeAlias = Attribute | Literal | Parameter | Arithmetic | Negative | Elapsed | Span | Aggregate
+class Alternatives(Struct, frozen=True, gc=False):
+    """True where one of these predicates holds, else unknown.
+
+    No text has it: it makes one predicate of a clause that a conjunction contains.
+    """
+
+    predicates: tuple[Predicate, ...]
+
+
+Term: TypeAlias = (
+    Attribute | Literal | Parameter | Arithmetic | Negative | Elapsed | Span | Aggregate | Alternatives
+)
 
 
 def operands_of(term: Term) -> tuple[Term, ...]:
@@ -109,6 +123,8 @@ def operands_of(term: Term) -> tuple[Term, ...]:
         return term.left, term.right
     if isinstance(term, Negative):
         return (term.term,)
+    if isinstance(term, Alternatives):
+        return tuple(inner for one in term.predicates for inner in (one.subject, *one.operands))
     return (term.argument,) if isinstance(term, Aggregate) and term.argument is not None else ()
 
 

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from tocsin.language import Cnf, Dnf, Template, TemplateRows, to_dnf, to_normal
+from tocsin.language import Cnf, Dnf, Template, TemplateRows, to_normal
+from tocsin.language.normal import dnf_unless_too_large
 from tocsin.model import Attribute, Filter, Operator, Predicate, Query, Sequence, literal
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import NormalFormError, SubscriptionError, TemplateError
@@ -18,7 +19,10 @@ CompiledFilter: TypeAlias = Dnf | Cnf
 
 
 class FilterCompiler(Struct, frozen=True):
-    """Compiles filters for a matcher; one that stores `clauses` gets the smaller of both normal forms, others DNF."""
+    """Compiles filters for a matcher; one that stores `clauses` gets the smaller of both normal forms.
+
+    Others get the disjunctive form, or the conjunctive one if that is too large.
+    """
 
     clauses: bool = False
 
@@ -47,16 +51,16 @@ def require_filter(query: Query, id_: str) -> Filter:
     )
 
 
-def disjunctive_form(query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> Dnf:
-    """Return a filter's disjunctive normal form, or raise `SubscriptionError`."""
+def disjunctive_form(query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> Dnf | Cnf:
+    """Return a filter's disjunctive normal form, or the conjunctive one if that is too large.
+
+    Raise `SubscriptionError` if both are.
+    """
     try:
-        form = normal if isinstance(normal, Dnf) else to_dnf(query.condition)
+        form = normal if isinstance(normal, Dnf) else dnf_unless_too_large(query.condition)
     except NormalFormError as fault:
         raise SubscriptionError(str(fault), id_) from fault
-    stream = _stream_predicates(query)
-    if not stream:
-        return form
-    return Dnf(tuple((*stream, *conjunction) for conjunction in form.conjunctions), form.never)
+    return _of_stream(query, form)
 
 
 def smaller_form(query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> Dnf | Cnf:
@@ -65,9 +69,17 @@ def smaller_form(query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> Dn
         form = normal if isinstance(normal, Cnf) else to_normal(query.condition, dnf=normal)
     except NormalFormError as fault:
         raise SubscriptionError(str(fault), id_) from fault
-    if isinstance(form, Dnf):
-        return disjunctive_form(query, id_, form)
-    return Cnf((*((predicate,) for predicate in _stream_predicates(query)), *form.clauses), form.never)
+    return _of_stream(query, form)
+
+
+def _of_stream(query: Filter, form: Dnf | Cnf) -> Dnf | Cnf:
+    """Return a normal form with the filter's stream."""
+    stream = _stream_predicates(query)
+    if not stream:
+        return form
+    if isinstance(form, Cnf):
+        return Cnf((*((predicate,) for predicate in stream), *form.clauses), form.never)
+    return Dnf(tuple((*stream, *conjunction) for conjunction in form.conjunctions), form.never)
 
 
 def _stream_predicates(query: Filter) -> Conjunction:

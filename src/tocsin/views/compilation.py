@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.language.normal import to_dnf
+from tocsin.language.normal import Cnf, dnf_unless_too_large
 from tocsin.language.printer import condition_text
 from tocsin.language.template.columns import Column
 from tocsin.model.conditions import And, Condition, Conjunction, Operator, Predicate, all_of, map_terms
@@ -83,12 +83,12 @@ def _ranged(
 ) -> CompiledRangeView | None:
     """Return the plan of a view whose condition is one range of one attribute; None if it is something else."""
     try:
-        conjunctions = to_dnf(view.where).conjunctions
+        normal = dnf_unless_too_large(view.where)
     except NormalFormError:
         return None
-    if len(conjunctions) != 1:
+    if isinstance(normal, Cnf) or len(normal.conjunctions) != 1:
         return None
-    (conjunction,) = conjunctions
+    (conjunction,) = normal.conjunctions
     table = view.tables[0].name
     if not conjunction:
         return CompiledRangeView(aggregate, table, None, moments=False, y=y)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from tocsin.language.normal import to_dnf, to_normal
+from tocsin.language.normal import dnf_unless_too_large, to_normal
 from tocsin.language.normal.predicates import attributes_of
 from tocsin.language.template.columns import Column
 from tocsin.matching import ConjunctionBatch, EventBatch, IdArray, Matcher, create_matcher, takes_clauses
@@ -61,7 +61,7 @@ class RowFamily:
     def add(self, numbers: IdArray, compiled: CompiledView, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
         assert isinstance(compiled, CompiledRowView)  # noqa: S101 - the caller chose the family by it
-        normal = (to_normal if takes_clauses(self._matcher) else to_dnf)(compiled.condition)
+        normal = (to_normal if takes_clauses(self._matcher) else dnf_unless_too_large)(compiled.condition)
         batch = ConjunctionBatch.of_shapes(numbers, normal, columns)
         # Only the new subscriptions are to meet the present members.
         matcher = self._new_matcher() if self._aggregate_of else self._matcher

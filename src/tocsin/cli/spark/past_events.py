@@ -15,6 +15,7 @@ from tocsin.cli.output import no_standard_output
 from tocsin.cli.spark import options
 from tocsin.cli.terminal import FaultLog, counted, note
 from tocsin.language.check import read_query
+from tocsin.matching import ConjunctionBatch
 from tocsin.subscriptions.filters import disjunctive_form, require_filter
 
 
@@ -106,8 +107,8 @@ def collect_statistics(
 
 
 def _conjunctions(given: Any) -> list[Any]:
-    return [
-        conjunction
+    forms = [
+        disjunctive_form(require_filter(read_query(query).query, name), name)
         for name, query in read_queries(given).items()
-        for conjunction in disjunctive_form(require_filter(read_query(query).query, name), name).conjunctions
     ]
+    return [conjunction for _, conjunction in ConjunctionBatch.of(enumerate(forms)).in_conjunctions()]

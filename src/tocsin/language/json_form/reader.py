@@ -6,13 +6,24 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
+from tocsin.language.json_form.writer import ANY_OF
 from tocsin.language.parsing.parser import canonical
 from tocsin.language.parsing.terms import UNITS
 from tocsin.language.parsing.tokens import BARE_NAME
 from tocsin.language.patterns import like
 from tocsin.language.printer import default_name
 from tocsin.model import queries, terms
-from tocsin.model.conditions import FALSE, TRUE, And, Condition, Not, Operator, Or, Predicate
+from tocsin.model.conditions import (
+    FALSE,
+    TRUE,
+    And,
+    Condition,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+    clause_predicate,
+)
 from tocsin.model.errors import FormError, KindError, LanguageError
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind, json_type
@@ -21,7 +32,9 @@ _OPERATORS: Final = {operator.value: operator for operator in Operator}
 _ARITHMETIC: Final = {operator.value: operator for operator in terms.ArithmeticOperator}
 _AGGREGATES: Final = {function.value: function for function in terms.AggregateFunction}
 
-_PREDICATE_ARITIES: Final[Mapping[str, tuple[int, int | None]]] = dict.fromkeys(_OPERATORS, (1, None))
+_PREDICATE_ARITIES: Final[Mapping[str, tuple[int, int | None]]] = dict.fromkeys(
+    (*_OPERATORS, ANY_OF), (1, None)
+)
 _CONDITION_ARITIES: Final[Mapping[str, tuple[int, int | None]]] = dict.fromkeys(_OPERATORS, (2, 2)) | {
     "between": (3, 3), "not between": (3, 3), "in": (1, None), "not in": (1, None),
     "is missing": (1, 1), "is present": (1, 1), "and": (2, None), "or": (2, None), "not": (1, 1),
@@ -59,6 +72,8 @@ def predicate_from_json(form: object) -> Predicate:
     Unlike `from_json` it neither rewrites nor checks the predicate, so it is many times faster.
     """
     word, raw, path = _node(form, "$", "a predicate", _PREDICATE_ARITIES)
+    if word == ANY_OF:
+        return clause_predicate(tuple(map(predicate_from_json, raw)))
     subject, *operands = _read_terms(raw, path)
     return Predicate(subject, _OPERATORS[word], tuple(operands))
 

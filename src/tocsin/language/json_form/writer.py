@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from tocsin.model import queries
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Predicate
-from tocsin.model.terms import Arithmetic, Attribute, Elapsed, Literal, Negative, Parameter, Span, Term
+from tocsin.model.terms import (
+    Alternatives,
+    Arithmetic,
+    Attribute,
+    Elapsed,
+    Literal,
+    Negative,
+    Parameter,
+    Span,
+    Term,
+)
 from tocsin.model.timestamps import format_rfc3339
 from tocsin.model.values import Kind
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+ANY_OF: Final = "any of"
 
 
 def to_json(query: queries.Query) -> Json:
@@ -29,7 +41,12 @@ def to_json(query: queries.Query) -> Json:
 
 
 def predicate_to_json(predicate: Predicate) -> Json:
-    """Return the JSON form of one predicate."""
+    """Return the JSON form of one predicate.
+
+    A clause that stands for one predicate is written too, but only `predicate_from_json` reads it.
+    """
+    if isinstance(predicate.subject, Alternatives):
+        return {ANY_OF: [predicate_to_json(one) for one in predicate.subject.predicates]}
     return {predicate.operator.value: [_term(t) for t in (predicate.subject, *predicate.operands)]}
 
 
@@ -65,6 +82,8 @@ def _term(term: Term) -> Json:
         return {"duration": []}
     if isinstance(term, Span):
         return {"span": [term.amount, term.unit.value]}
+    if isinstance(term, Alternatives):
+        raise TypeError("a clause is a predicate of its own, and no part of a term")
     return {term.function.value: [] if term.argument is None else [_term(term.argument)]}
 
 

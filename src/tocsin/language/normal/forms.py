@@ -10,12 +10,13 @@ from msgspec import Struct
 from tocsin.language.normal.merge import UnsatisfiableError, is_plain, is_satisfiable, merge
 from tocsin.language.normal.negation import join_equalities, to_nnf, without_repeats
 from tocsin.language.normal.predicates import rewrite
-from tocsin.model.conditions import And, Condition, Constant, Operator, Or, Predicate, all_of, any_of
+from tocsin.model.conditions import And, Condition, Constant, Operator, Or, Predicate, all_of, any_of, leaves
 from tocsin.model.errors import NormalFormError
 
 MAX_CONJUNCTIONS: Final = 1024
 MAX_CLAUSES: Final = 1024
 _MERGED_EARLY: Final = 32  # with more conjunctions, unsatisfiable ones are dropped before distributing on
+_DISTRIBUTED: Final = 16  # times the limit: more are not computed in order to be reduced
 _ABSORBED: Final = 256  # with more members, absorption would compare too many pairs
 
 Predicates: TypeAlias = tuple[Predicate, ...]
@@ -117,7 +118,7 @@ def _expand(
         return _limit(found, product, limit, never)
     found = [()]
     for part in sorted(parts, key=len):
-        if len(found) * len(part) > limit * 16:  # too many to compute and then reduce
+        if len(found) * len(part) > limit * _DISTRIBUTED:  # too many to compute and then reduce
             raise _too_large(product, limit)
         found = without_repeats([_unite(left, right) for left in found for right in part])
         if len(found) > _MERGED_EARLY:
@@ -150,7 +151,7 @@ def _too_large(product: type[And] | type[Or], limit: int) -> NormalFormError:
         else ("conjunctive", "clauses", "max_clauses")
     )
     gather = "gather alternatives of one attribute with `in (…)`"
-    remedy = f"{gather}, or match with `opindex`, which takes clauses" if product is And else f"or {gather}"
+    remedy = f"{gather}, or take its conjunctive form (`to_cnf`)" if product is And else f"or {gather}"
     return NormalFormError(
         f"the {name} normal form has more than {limit:,} {parts}, the limit that `{setting}` sets; "
         f"split the subscription, {remedy}",
@@ -234,11 +235,8 @@ def to_normal(
     cnf = _try(clauses_of, normal, max_clauses)
     if cnf is None:
         return _only_dnf(normal, max_conjunctions, max_clauses) if dnf is None else dnf
-    if not all(cnf.clauses):
-        return Dnf((), cnf.never)
-    if not cnf.clauses:
-        return Dnf(((),))
-    return dnf if dnf is not None and _size(dnf.conjunctions) <= _size(cnf.clauses) else cnf
+    smaller = dnf is not None and _size(dnf.conjunctions) <= _size(cnf.clauses)
+    return dnf if dnf is not None and smaller and cnf.clauses and all(cnf.clauses) else _decided(cnf)
 
 
 def dnf_unless_cnf_is_smaller(condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS) -> Dnf | Cnf:
@@ -253,6 +251,49 @@ def dnf_unless_cnf_is_smaller(condition: Condition, max_conjunctions: int = MAX_
     if _is_much_larger(_most_predicates(normal, And), _most_predicates(normal, Or)):
         return to_normal(normal, max_conjunctions)
     return conjunctions_of(normal, max_conjunctions)
+
+
+def dnf_unless_too_large(
+    condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS, max_clauses: int = MAX_CLAUSES
+) -> Dnf | Cnf:
+    """Return the disjunctive normal form, or the conjunctive one where that has too many conjunctions.
+
+    Raise `NormalFormError` if both forms exceed their limits.
+
+    >>> from tocsin.language.parsing.parser import parse_condition
+    >>> alternatives = [" or ".join(f"{name}{i} = {i}" for i in range(6)) for name in "abcd"]
+    >>> normal = dnf_unless_too_large(parse_condition(" and ".join(f"({one})" for one in alternatives)))
+    >>> [len(clause) for clause in normal.clauses]
+    [6, 6, 6, 6]
+    """
+    plain = plain_conjunction(condition)
+    if plain is not None:
+        return Dnf((plain,))
+    normal = to_nnf(condition)
+    dnf = None
+    if not _stays_too_large(normal, max_conjunctions) or _size_bounds(normal, Or)[0] > max_clauses:
+        dnf = _try(conjunctions_of, normal, max_conjunctions)
+    if dnf is not None:
+        return dnf
+    cnf = _try(clauses_of, normal, max_clauses)
+    return _only_dnf(normal, max_conjunctions, max_clauses) if cnf is None else _decided(cnf)
+
+
+def _stays_too_large(normal: Condition, max_conjunctions: int) -> bool:
+    """Tell whether distribution gives too many conjunctions, and it would take seconds, or be in vain, to reduce them."""
+    most = _size_bounds(normal, And)[0]
+    if most <= max_conjunctions:
+        return False
+    subjects = [predicate.subject for predicate in leaves(normal)]
+    # Only predicates of one subject merge, or contradict each other.
+    return most > _DISTRIBUTED * max_conjunctions or len(set(subjects)) == len(subjects)
+
+
+def _decided(cnf: Cnf) -> Dnf | Cnf:
+    """Return a conjunctive form, or the disjunctive one of a condition that is never or always true."""
+    if not all(cnf.clauses):
+        return Dnf((), cnf.never)
+    return cnf if cnf.clauses else Dnf(((),))
 
 
 def _try(make: Callable[[Condition, int], Form], normal: Condition, limit: int) -> Form | None:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tocsin.language.patterns import like
 from tocsin.model import queries
-from tocsin.model.conditions import Condition, Operator, Predicate, map_predicates
-from tocsin.model.terms import Parameter, Span, SpanUnit, Term, literal, map_operands
+from tocsin.model.conditions import Condition, Operator, Predicate, clause_predicate, map_predicates
+from tocsin.model.terms import Alternatives, Parameter, Span, SpanUnit, Term, literal, map_operands
 from tocsin.model.values import Value
 
 Bindings: TypeAlias = Mapping[str, Value | tuple[Value, ...] | timedelta]
@@ -38,6 +38,8 @@ def bind_query(query: queries.Query, values: Bindings) -> queries.Query:
 
 def bind_predicate(predicate: Predicate, values: Bindings) -> Predicate:
     """Return `predicate` with its parameters replaced by constants."""
+    if type(predicate.subject) is Alternatives:
+        return clause_predicate(tuple(bind_predicate(one, values) for one in predicate.subject.predicates))
     subject = _bind_term(predicate.subject, values)
     operands: list[Term] = []
     for operand in predicate.operands:

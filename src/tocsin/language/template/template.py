@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.language.check import QuerySource, built_query
-from tocsin.language.normal import Cnf, Dnf, to_dnf, to_normal
+from tocsin.language.normal import Cnf, Dnf, dnf_unless_too_large, to_dnf, to_normal
 from tocsin.language.parsing.parser import canonical, parse_template
 from tocsin.language.patterns import compile_like, compile_regex
 from tocsin.language.printer import to_text
@@ -126,7 +126,8 @@ class Template:
         """Return the queries of all rows as columns; faulty rows are left out and reported in `errors`.
 
         `rows` is a mapping of columns, a pandas or Arrow table, or an iterable of mappings. The text is normalised
-        once for all rows: to disjunctive normal form, or with `clauses` to the smaller normal form.
+        once for all rows: to disjunctive normal form, or to the conjunctive one if that is too large; with `clauses`
+        to the smaller normal form.
         """
         columns, size, faults = read_columns(rows, self._many)
         self._check_roles(columns, faults)
@@ -135,7 +136,7 @@ class Template:
         never = np.zeros(size, dtype=np.bool_)
         normal: Dnf | Cnf | None = None
         if isinstance(self.query, Filter):
-            normal = (to_normal if clauses else to_dnf)(self.query.condition)
+            normal = (to_normal if clauses else dnf_unless_too_large)(self.query.condition)
             never = empty_rows(_for_bounds(normal, self.query), columns, size) & kept
         kept &= ~never
         if not kept.all():
@@ -181,7 +182,7 @@ def _for_bounds(normal: Dnf | Cnf, query: Filter) -> Dnf | Cnf:
     if isinstance(normal, Dnf):
         return normal
     try:
-        return to_dnf(query.condition)
+        return dnf_unless_too_large(query.condition)
     except NormalFormError:
         return normal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tocsin.language.normal import Cnf, Dnf, to_dnf, to_normal
+from tocsin.language.normal import Cnf, Dnf, dnf_unless_too_large, to_normal
 from tocsin.language.template.columns import Column
 from tocsin.matching import ConjunctionBatch, IdArray, Matcher, create_matcher, takes_clauses
 from tocsin.matching.starting_matcher import StartingMatcher
@@ -24,7 +24,7 @@ class PredicateIndex:
         self.matcher: Matcher = (
             StartingMatcher(statistics=statistics) if matcher is None else create_matcher(matcher, **known)
         )
-        self._normal = to_normal if takes_clauses(self.matcher) else to_dnf
+        self._normal = to_normal if takes_clauses(self.matcher) else dnf_unless_too_large
         self.count = 0
 
     def normal(self, stream: str, condition: Condition) -> Dnf | Cnf:
