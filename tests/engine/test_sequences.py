@@ -390,3 +390,27 @@ def test_whatever_ends_a_change_nothing_has_changed(
         made.subscribe("from t a publish as stock", id="z")
     change(made)
     assert made.stats().sequences.subscriptions == 1
+
+
+def test_apply_and_its_dry_run_refuse_a_cycle_and_leave_nothing() -> None:
+    engine = Engine()
+    engine.apply({"one": "from a x next b y publish as c"})
+    wanted = {
+        "one": "from a x next b y publish as c",
+        "two": "from c x next d y publish as e",
+        "three": "from e x next b y publish as a",
+    }
+    for dry_run in (True, False):
+        with pytest.raises(ApplyError, match="subscription `three`: publishing as `a` closes a cycle"):
+            engine.apply(wanted, dry_run=dry_run)
+        assert [one.id for one in engine.subscriptions()] == ["one"]
+    assert engine.apply({"back": "from c x next b y publish as a"}, dry_run=True).removed == ("one",)
+    wanted["three"] = "from e x next b y publish as f"
+    assert engine.apply(wanted, dry_run=True).added == ("two", "three")
+    assert len(engine) == 1
+    assert engine.apply(wanted).added == ("two", "three")
+    events = [({"n": 1}, "a"), ({"n": 2}, "b"), ({"n": 3}, "d")]
+    assert [n.subscription for event, stream in events for n in engine.publish(event, stream=stream)] == [
+        "one",
+        "two",
+    ]

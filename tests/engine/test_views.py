@@ -16,7 +16,7 @@ from tocsin import Engine, Subscription
 from tocsin.engine import EventClock, ManualClock, ViewExplanation
 from tocsin.formats import Fault
 from tocsin.language import parse
-from tocsin.model.errors import EventError, SavedError, SubscriptionError, TocsinError
+from tocsin.model.errors import ApplyError, EventError, SavedError, SubscriptionError, TocsinError
 from tocsin.model.subscription import Answer
 from tocsin.views.range_family import RangeFamily
 
@@ -218,11 +218,12 @@ def test_the_largest_float_is_below_infinity(engine: Engine) -> None:
     assert done.answers == (0, 0)
 
 
-def test_a_condition_that_no_matcher_here_holds_is_refused_by_name(engine: Engine) -> None:
+def test_a_condition_that_is_too_large_in_both_forms_is_refused_by_name(engine: Engine) -> None:
     clauses = " and ".join(f"(a{n} = 1 or b{n} = 2)" for n in range(14))
+    conjunctions = " or ".join(f"c{n} = 1 and d{n} = 2" for n in range(14))
     for what in ("*", "min(per)"):
         with pytest.raises(SubscriptionError, match="`large`: the disjunctive normal form has more than"):
-            engine.subscribe(f"select {what} from table stock where {clauses}", id="large")
+            engine.subscribe(f"select {what} from table stock where {clauses} and ({conjunctions})", id="large")
         other = Engine(view_matcher="opindex")
         other.table("stock", key="symbol")
         other.subscribe(f"select {what} from table stock where {clauses}", id="large")
@@ -415,3 +416,37 @@ def test_points_are_loaded_before_subscriptions() -> None:
     family.add_ranges(np.zeros(1, dtype=np.int64), np.zeros(1), np.ones(1))
     with pytest.raises(TocsinError, match="points are loaded before"):
         family.load_points(np.zeros(1), np.zeros(1))
+
+
+def test_upsert_takes_dates_and_times_of_every_unit_and_zone() -> None:
+    engine = Engine()
+    engine.table("t", key="k")
+    engine.subscribe("select at from table t where x > 0", id="latest")
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    for place, kind in enumerate((pa.timestamp("ns"), pa.timestamp("s", "Europe/Berlin"), pa.date32())):
+        at = noon + timedelta(days=place)
+        rows = pa.table(
+            {"k": [1], "x": pa.array([1], pa.uint64()), "at": pa.array([at], pa.timestamp("s")).cast(kind)}
+        )
+        engine.upsert(rows, stream="t")
+        assert engine.answer("latest") == ({"at": at if place < 2 else at.replace(hour=0)},)
+
+
+def test_apply_and_its_dry_run_refuse_a_view_for_a_row_of_its_table() -> None:
+    engine = Engine()
+    engine.table("t", key="k")
+    engine.publish({"k": 1, "x": 2**60 + 1, "y": 1}, stream="t")
+    wanted = {"plain": "a = 1", "view": "select min(y) from table t where x > 1"}
+    for dry_run in (True, False):
+        with pytest.raises(
+            ApplyError, match="nothing was applied: 1 subscription is at fault\nsubscription `view`: a row"
+        ) as fault:
+            engine.apply(wanted, dry_run=dry_run)
+        assert [one.id for one in fault.value.errors] == ["view"]
+        assert len(engine) == 0
+    engine.publish({"k": 1, "x": 2, "y": 1}, stream="t")
+    assert engine.apply(wanted, dry_run=True).added == ("plain", "view")
+    assert len(engine) == 0
+    assert engine.stats().views.subscriptions == 0
+    assert engine.apply(wanted).added == ("plain", "view")
+    assert engine.answer("view") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, NamedTuple
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from tests.contract.test_matchers import add, match, remove
 from tests.contract.workloads import Add, Match, Operation, Remove, workloads
 from tests.strategies import events, predicates
-from tocsin.language import Template, parse_condition
+from tocsin.language import Template, parse_condition, to_dnf
 from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.matching import (
     ConjunctionBatch,
@@ -230,6 +231,20 @@ def test_conjunctions_whose_move_was_interrupted_are_saved_with_the_rest(name: s
     save_matcher(matcher, tmp_path)
     rows: list[dict[str, object]] = [{"a": i, "b": i % 3} for i in range(200)]
     assert match(open_matcher(tmp_path), *rows) == match(matcher, *rows) == [[i] for i in range(200)]
+
+
+def test_static_without_a_limit_of_space_is_saved_and_opened(tmp_path: Path) -> None:
+    for space in (inf, None):
+        matcher = create_matcher("static", space=space)
+        matcher.add(
+            ConjunctionBatch.of((i, to_dnf(parse_condition(f"a = {i} and b = 1"))) for i in range(40))
+        )
+        save_matcher(matcher, tmp_path / "saved")
+        opened = open_matcher(tmp_path / "saved")
+        opened.cluster()  # type: ignore[attr-defined]
+        assert opened.match(EventBatch.of_dicts([{"a": 7, "b": 1}])).to_lists() == [[7]]
+        save_matcher(opened, tmp_path / "saved")
+        assert open_matcher(tmp_path / "saved").stats().subscriptions == 40
 
 
 def test_a_vocabulary_that_says_something_else_is_left_alone(tmp_path: Path) -> None:

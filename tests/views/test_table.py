@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
+import re
 import zipfile
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -135,6 +138,23 @@ def test_a_file_that_holds_no_tables_is_refused(tmp_path: Path) -> None:
         save_tables([], tmp_path / "nowhere" / "t.zip")
 
 
+def test_a_file_whose_row_lacks_its_key_is_refused(tmp_path: Path) -> None:
+    table, path = StoredTable("t", ("k",)), tmp_path / "tables.zip"
+    upsert(table, {"k": 1, "x": 2}, 5)
+    save_tables([table], path)
+    with zipfile.ZipFile(path) as file:
+        contents = {name: file.read(name) for name in file.namelist()}
+    about = json.loads(contents["tables.json"])["tables"]["t"]
+    kinds = f"0/kinds{about['names'].index('k')}.npy"
+    changed = io.BytesIO()
+    np.save(changed, np.zeros(1, dtype=np.uint8))
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in (contents | {kinds: changed.getvalue()}).items():
+            file.writestr(name, data)
+    with pytest.raises(SavedError, match="damaged: row 0 of `t` lacks a value"):
+        load_tables(path)
+
+
 def test_a_file_is_whole_or_damaged_whatever_byte_is_another(tmp_path: Path) -> None:
     table = StoredTable("t", ("k",))
     for place, value in enumerate(VALUES):
@@ -209,6 +229,29 @@ def test_keys_of_every_kind_are_the_same_by_the_column() -> None:
                 assert table.row(slot) == batch.rows[place]
                 assert upsert(table, batch.rows[place], 0) == slot
             assert len(table) == 2
+
+
+def test_columns_of_kinds_that_cells_do_not_have_are_cast_where_nothing_is_lost() -> None:
+    day, time = date(2026, 3, 1), datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+    columns: dict[str, tuple[pa.DataType, Any, Any]] = {
+        "date32": (pa.date32(), day, datetime(2026, 3, 1, tzinfo=UTC)),
+        "date64": (pa.date64(), day, datetime(2026, 3, 1, tzinfo=UTC)),
+        "nanoseconds": (pa.timestamp("ns"), time, time),
+        "zone": (pa.timestamp("ms", "Europe/Berlin"), time, time),
+        "seconds": (pa.timestamp("s", "UTC"), time, time),
+        "uint64": (pa.uint64(), 2**63 - 1, 2**63 - 1),
+        "uint8": (pa.uint8(), 7, 7),
+        "half": (pa.float16(), 1.5, 1.5),
+        "codes": (pa.dictionary(pa.int8(), pa.string()), "a", "a"),
+    }
+    for kind, given, wanted in columns.values():
+        rows = pa.table({"k": [1, 2], "x": pa.array([given, None], kind)})
+        assert read_batch(rows, ("k",), "t").rows == [{"k": 1, "x": wanted}, {"k": 2}]
+    for kind, value in ((pa.uint64(), 2**63), (pa.timestamp("ns"), 1)):
+        with pytest.raises(
+            EventError, match=rf"`x`: a column of {re.escape(str(kind))} is not taken as it is"
+        ):
+            read_batch(pa.table({"k": [1], "x": pa.array([value], kind)}), ("k",), "t")
 
 
 def test_a_row_that_another_of_its_batch_overtook_is_late() -> None:

@@ -69,7 +69,9 @@ class FaultLog(AbstractContextManager["FaultLog"]):
         self._is_own = file is not None and not is_standard(file)
         self._file: IO[str] | None = None
         if file is not None:
-            self._file = file.open("w", encoding="utf-8") if self._is_own else sys.stdout
+            self._file = (
+                file.open("w", encoding="utf-8", errors="backslashreplace") if self._is_own else sys.stdout
+            )
 
     def __call__(self, fault: object) -> None:
         """Log a fault."""

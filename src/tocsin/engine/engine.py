@@ -304,7 +304,8 @@ class Engine:
     ) -> Difference:
         """Make the subscriptions of `owner` equal to these, all at once or not at all; return the difference.
 
-        `subscriptions` maps ids to queries, or lists `Subscription`s. With `dry_run` nothing is changed.
+        `subscriptions` maps ids to queries, or lists `Subscription`s. With `dry_run` nothing is changed, and the
+        errors are the same.
         `deliver` is called with the notifications of all subscriptions in the set, also of unchanged ones.
         """
         if deliver is not None:
@@ -321,15 +322,19 @@ class Engine:
             if errors:
                 raise ApplyError(tuple(errors))
             difference = self._store.difference(sought, owner)
-            if dry_run:
-                return difference
+            made = {name: sought[name] for name in (*difference.added, *difference.changed)}
+            replaced = (*difference.removed, *difference.changed)
+            try:
+                if dry_run:
+                    self._store.try_exchange(replaced, made)
+                    return difference
+                if difference:
+                    notified = exchange(self._store, self._pipeline, replaced, made, deliver)
+            except SubscriptionError as fault:  # a cycle, or a row of a view's table
+                raise ApplyError((fault,)) from fault
             self._store.deliver(difference.unchanged, deliver)
             if not difference:
                 return difference
-            new = (*difference.added, *difference.changed)
-            replaced = (*difference.removed, *difference.changed)
-            made = {name: sought[name] for name in new}
-            notified = exchange(self._store, self._pipeline, replaced, made, deliver)
         self._deliver()
         return changed(difference, notifications=notified)
 

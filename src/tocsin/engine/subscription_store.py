@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -170,6 +170,15 @@ class SubscriptionStore:
                 self.filter_count += one.is_filter
         self._end_change(len(each) + len(removed))
         return added
+
+    def try_exchange(self, removed: Sequence[str], new: NewSubscriptions) -> None:
+        """Raise the error with which `exchange` would refuse sequences or views, and change nothing."""
+        others = [(id_, one) for id_, one in new.items() if not one.is_filter]
+        if others:
+            with suppress(_TrialEnd), self._reserve(len(others), removed) as numbers:
+                for number, (id_, one) in zip(numbers, others, strict=True):
+                    self._add(_array([number]), one, {}, id_)
+                raise _TrialEnd  # as a refusal does, it undoes what was added
 
     def add_template(
         self,
@@ -355,6 +364,10 @@ class SubscriptionStore:
 
 _MANY: Final = 50_000  # subscriptions whose change needs more than a few MB for a while
 _NO_FILTERS: Final = ConjunctionBatch(())
+
+
+class _TrialEnd(Exception):  # noqa: N818 - it is no error
+    """A trial that nothing refused is over."""
 
 
 def already_subscribed(id_: str) -> SubscriptionError:

@@ -10,8 +10,20 @@ _WINDOW = 100  # characters; of a longer line only a window around the fault is 
 class TocsinError(Exception):
     """The base of all errors that Tocsin raises on purpose; they can be pickled, as Spark's workers need."""
 
+    def __str__(self) -> str:
+        return printable(self._message())
+
+    def _message(self) -> str:
+        """Return the text of the error, which may quote anything."""
+        return super().__str__()
+
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self.args, self.__dict__)
+
+
+def printable(text: str) -> str:
+    """Return a text that can be written as UTF-8: half of a surrogate pair becomes its escape."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class LanguageError(TocsinError):
@@ -42,7 +54,7 @@ class LanguageError(TocsinError):
         self.line = before.count("\n") + 1
         self.column = offset - (before.rfind("\n") + 1) + 1
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return f"line {self.line}, column {self.column}: {self.reason}\n{self.details()}"
 
     def details(self) -> str:
@@ -52,7 +64,7 @@ class LanguageError(TocsinError):
             parts.append(f"expected {_one_of(self.expected)}")
         if self.suggestion:
             parts.append(self.suggestion)
-        return "\n".join(parts)
+        return printable("\n".join(parts))
 
     def _picture(self) -> str:
         """Return the faulty line with carets under the fault, cut to a window if it is long."""
@@ -83,7 +95,7 @@ class FormError(_PathError):
     def __init__(self, reason: str, path: str = "$") -> None:
         super().__init__(reason, path)
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return f"{self.reason} - at `{self.path}`"
 
 
@@ -105,7 +117,7 @@ class TemplateError(TocsinError):
         self.row = row
         self.parameter = parameter
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         location = [] if self.row is None else [f"row {self.row}"]
         if self.parameter is not None:
             location.append(f"parameter `:{self.parameter}`")
@@ -115,7 +127,7 @@ class TemplateError(TocsinError):
 class EventError(_PathError):
     """An event is refused; `path` names the attribute at fault, or is empty."""
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return f"attribute `{self.path}`: {self.reason}" if self.path else self.reason
 
 
@@ -131,7 +143,7 @@ class SubscriptionError(TocsinError):
         self.reason = reason
         self.id = id
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return f"subscription `{self.id}`: {self.reason}" if self.id is not None else self.reason
 
 
@@ -142,7 +154,7 @@ class ApplyError(TocsinError):
         super().__init__(errors)
         self.errors = errors
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         count = len(self.errors)
         return "\n".join(
             [
@@ -159,7 +171,7 @@ class MatcherError(TocsinError):
 class SavedError(_PathError):
     """Saved state cannot be opened, or cannot be written; `path` names the folder or file at fault."""
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return f"{self.path}: {self.reason}" if self.path else self.reason
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,8 @@ from tocsin.model.timestamps import from_microseconds
 from tocsin.model.values import Value
 from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key, key_of
 from tocsin.views.changes import Row, RowChange
+
+_MOMENT: Final = pa.timestamp("us", "UTC")
 
 
 class Batch(Struct, frozen=True, dict=True):
@@ -78,8 +80,8 @@ def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:
         found = _column(chunks.combine_chunks())
         if found is None:
             raise EventError(
-                f"a column of {chunks.type} is not taken as it is, only integers of 64 bits, floats, texts, booleans "
-                "and timestamps to the microsecond in UTC; cast it, or publish the table",
+                f"a column of {chunks.type} is not taken as it is, only integers of 64 bits, floats, texts, booleans, "
+                "dates and timestamps to the microsecond; cast it, or publish the table",
                 attribute,
             )
         if attribute in columns:
@@ -121,12 +123,11 @@ def _values_of(column: Column, texts: list[str]) -> list[Any]:
 
 def _column(array: Any) -> tuple[Column, list[str] | None] | None:
     """Return one column's cells, and its texts if these are some; None if it is of another kind."""
+    array = _in_plain_kind(array.dictionary_decode() if pa.types.is_dictionary(array.type) else array)
     kind = array.type
-    if pa.types.is_dictionary(kind):
-        array, kind = array.dictionary_decode(), kind.value_type
     present, _ = plain_values(array.is_valid())
     texts: list[str] | None = None
-    if pa.types.is_floating(kind) and kind.bit_width >= 32:
+    if pa.types.is_floating(kind):
         cell_kind = FLOAT
         words = _plain(array.cast(pa.float64())).view(np.int64)
         if np.isnan(words.view(np.float64)).any():
@@ -137,8 +138,8 @@ def _column(array: Any) -> tuple[Column, list[str] | None] | None:
         cell_kind, words = INTEGER, np.zeros(len(array), dtype=np.int64)
     elif pa.types.is_boolean(kind):
         cell_kind, words = BOOLEAN, _plain(array.cast(pa.int64()))
-    elif pa.types.is_timestamp(kind) and kind.unit in ("s", "ms", "us") and kind.tz in (None, "UTC"):
-        cell_kind, words = MOMENT, _plain(array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()))
+    elif kind == _MOMENT:
+        cell_kind, words = MOMENT, _plain(array.cast(pa.int64()))
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         coded = array.dictionary_encode()
         cell_kind, words = CODED, _plain(coded.indices.cast(pa.int64()))
@@ -146,6 +147,23 @@ def _column(array: Any) -> tuple[Column, list[str] | None] | None:
     else:
         return None
     return Column(np.where(present, np.uint8(cell_kind), np.uint8(0)), words), texts
+
+
+def _in_plain_kind(array: Any) -> Any:
+    """Return a column in the kind that cells have, if that holds all its values: dates are timestamps at midnight in UTC."""
+    kind, wanted = array.type, None
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        wanted = _MOMENT
+    elif kind == pa.uint64():
+        wanted = pa.int64()
+    elif kind == pa.float16():
+        wanted = pa.float32()
+    if wanted is None:
+        return array
+    try:
+        return array.cast(wanted)
+    except pa.ArrowInvalid:  # parts of microseconds, or numbers beyond 64 bits
+        return array
 
 
 def _plain(array: Any) -> NDArray[Any]:

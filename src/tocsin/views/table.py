@@ -191,7 +191,10 @@ class StoredTable:
             cells.floats = cells.words.view(np.float64)
         ends, shapes = arrays["ends"].tolist(), arrays["shapes"].tolist()
         for at, (end, shape) in enumerate(zip(ends, shapes, strict=True)):
-            row = {name: decode(columns[name], at, values) for name in rest["shapes"][shape]}
+            names = rest["shapes"][shape]
+            row = {attribute: decode(columns[attribute], at, values) for attribute in names}
+            if None in row.values() or any(columns[one].kinds.item(at) == ABSENT for one in names):
+                raise ValueError(f"row {at} of `{name}` lacks a value")
             table.upsert(table.key_of(row), row, end)
         return table
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Final, Self
 
 import numpy as np
@@ -38,7 +39,7 @@ class Static(ClusteredMatcher):
 
     `cluster` does it; a match does it too when the number of conjunctions has doubled since. In between, a new
     conjunction goes under the best access predicate there is. `space` is how many bytes the tables may take for
-    each conjunction. Of more than 200,000 conjunctions, a sample
+    each conjunction; None is no limit. Of more than 200,000 conjunctions, a sample
     decides. With `statistics`, the choice fits before the first event.
     """
 
@@ -49,13 +50,13 @@ class Static(ClusteredMatcher):
         *,
         vocabulary: Vocabulary | None = None,
         max_attributes: int = 4,
-        space: float = 64.0,
+        space: float | None = 64.0,
         costs: Costs | Mapping[str, float] | None = None,
         statistics: Statistics | None = None,
     ) -> None:
         super().__init__(vocabulary=vocabulary, statistics=statistics)
         self.max_attributes = checked_width(max_attributes)
-        self.space = space
+        self.space = inf if space is None else space  # a saved infinity is null
         self.costs = read_costs(costs)
         self._clustered = 0  # conjunctions when they were last clustered
 
