@@ -414,3 +414,29 @@ def test_apply_and_its_dry_run_refuse_a_cycle_and_leave_nothing() -> None:
         "one",
         "two",
     ]
+
+
+def test_sequences_that_were_withdrawn_long_before_their_time_leave_the_schedule() -> None:
+    made = engine()
+    made.subscribe("from s a next s b on b.x > a.x", id="kept", valid_from=50, valid_until=80)
+    made.subscribe("from s a next s b on b.x > a.x", id="now", valid_until=70)
+    for number in range(500):
+        validity = {"valid_until": 10**6 + number} | ({"valid_from": 10**5} if number % 2 else {})
+        made.subscribe(f"from s a next s b on b.x = {number}", id="gone", **validity)
+        made.unsubscribe("gone")
+    schedule = made._store.sequences._matchers[1]
+    assert len(schedule._begins) + len(schedule._ends) < 100
+    found = {}
+    for time in (10, 20, 50, 60, 69, 75, 79, 90):
+        notes = made.publish(Event(str(time), {"x": time}, "s", time, time))
+        found[time] = sorted(note.subscription for note in notes)
+    assert found == {
+        10: [],
+        20: ["now"],
+        50: ["now"],
+        60: ["kept", "now"],
+        69: ["kept", "now"],
+        75: ["kept"],
+        79: ["kept"],
+        90: [],
+    }

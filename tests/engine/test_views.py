@@ -223,7 +223,9 @@ def test_a_condition_that_is_too_large_in_both_forms_is_refused_by_name(engine: 
     conjunctions = " or ".join(f"c{n} = 1 and d{n} = 2" for n in range(14))
     for what in ("*", "min(per)"):
         with pytest.raises(SubscriptionError, match="`large`: the disjunctive normal form has more than"):
-            engine.subscribe(f"select {what} from table stock where {clauses} and ({conjunctions})", id="large")
+            engine.subscribe(
+                f"select {what} from table stock where {clauses} and ({conjunctions})", id="large"
+            )
         other = Engine(view_matcher="opindex")
         other.table("stock", key="symbol")
         other.subscribe(f"select {what} from table stock where {clauses}", id="large")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -16,6 +17,8 @@ from tocsin.model.options import ALWAYS, FOREVER
 from tocsin.sequences.compiling.compiler import CompiledSequence
 from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.matches import SequenceMatches
+
+_MANY_STALE: Final = 64  # entries of removed subscriptions that are not worth looking for
 
 
 class _Scheduled(Struct, eq=False):
@@ -81,7 +84,19 @@ class ScheduledMatcher:
                     scheduled[1].removed.add(number)
         if self._expired:
             self._expired.difference_update(numbers.tolist())
+        entries = len(self._begins) + len(self._ends)
+        if entries > _MANY_STALE and entries > 4 * (len(self._begin_of) + len(self._end_of)):
+            self._drop_stale()
         self.matcher.remove(numbers)
+
+    def _drop_stale(self) -> None:
+        """Drop the entries of the heaps whose subscriptions were all removed, long before their time."""
+        self._begins = [entry for entry in self._begins if len(entry[2].removed) < len(entry[2].numbers)]
+        self._ends = [
+            entry for entry in self._ends if any(self._end_of.get(n) == entry[0] for n in entry[2].tolist())
+        ]
+        heapify(self._begins)
+        heapify(self._ends)
 
     def process(self, events: TimedBatch) -> Iterable[tuple[int, SequenceMatches]]:
         """Process events, and return matches with the number that their rows count from.
