@@ -147,7 +147,7 @@ class SubscriptionIndex:
     def apply_many(self, template: str | Template, rows: Rows, *, id: str) -> SubscribedMany:
         """Make the subscriptions equal to those of a template's rows; faulty rows are reported.
 
-        `id` names the column that holds the ids, or is a pattern, so that ids stay the same.
+        The earlier subscription of a row that is faulty now is removed. `id` names the column that holds the ids, or is a pattern, so that ids stay the same.
         """
         made = TemplateBatch.of(template, rows, id, FilterCompiler().compile_rows)
         held = self._contents
