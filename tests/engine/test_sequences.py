@@ -421,8 +421,9 @@ def test_sequences_that_were_withdrawn_long_before_their_time_leave_the_schedule
     made.subscribe("from s a next s b on b.x > a.x", id="kept", valid_from=50, valid_until=80)
     made.subscribe("from s a next s b on b.x > a.x", id="now", valid_until=70)
     for number in range(500):
-        validity = {"valid_until": 10**6 + number} | ({"valid_from": 10**5} if number % 2 else {})
-        made.subscribe(f"from s a next s b on b.x = {number}", id="gone", **validity)
+        begin = 10**5 if number % 2 else None
+        query = f"from s a next s b on b.x = {number}"
+        made.subscribe(query, id="gone", valid_from=begin, valid_until=10**6 + number)
         made.unsubscribe("gone")
     schedule = made._store.sequences._matchers[1]
     assert len(schedule._begins) + len(schedule._ends) < 100

@@ -328,8 +328,9 @@ class Engine:
                 if dry_run:
                     self._store.try_exchange(replaced, made)
                     return difference
-                if difference:
-                    notified = exchange(self._store, self._pipeline, replaced, made, deliver)
+                notified = (
+                    exchange(self._store, self._pipeline, replaced, made, deliver) if difference else ()
+                )
             except SubscriptionError as fault:  # a cycle, or a row of a view's table
                 raise ApplyError((fault,)) from fault
             self._store.deliver(difference.unchanged, deliver)
