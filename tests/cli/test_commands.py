@@ -146,6 +146,24 @@ def test_test_counts_how_often_it_would_have_fired() -> None:
     assert (none.returncode, none.stdout) == (1, "it would have fired 0 times in 2 events (0.00%)\n")
 
 
+def test_every_command_warns_of_a_condition_that_cannot_hold(tmp_path: Path) -> None:
+    text, events = "content-type = 'x'", tmp_path / "e.jsonl"
+    events.write_text('{"content": 1}\n')
+    wanted = tmp_path / "wanted.jsonl"
+    wanted.write_text(json.dumps({"id": "a", "text": text}) + "\n")
+    for arguments in (
+        ["check", wanted],
+        ["test", text, events],
+        ["match", events, "-s", text],
+        ["match", events, "-f", wanted],
+        ["explain", text, '{"content": 1}'],
+        ["apply", wanted, "--to", tmp_path / "book.jsonl", "--dry-run"],
+    ):
+        done = tocsin(*arguments)
+        said = " ".join((done.stdout + done.stderr).split())
+        assert "can never match: `content - type = 'x'` compares a number with a string" in said, arguments
+
+
 def test_apply_shows_the_difference_first_and_changes_all_or_nothing(tmp_path: Path) -> None:
     book, wanted = tmp_path / "book.jsonl", tmp_path / "wanted.txt"
     wanted.write_text("x: a = 1\ny: a = 2\n")

@@ -18,7 +18,7 @@ from tocsin.cli import options
 from tocsin.cli.json_results import Record, error_record, reported_errors, write_result
 from tocsin.cli.output import results
 from tocsin.cli.subscription_loading import check_entry, load_entries
-from tocsin.cli.terminal import complain, counted, note
+from tocsin.cli.terminal import complain, counted, note, warn
 from tocsin.engine import Difference, Engine, EventClock
 from tocsin.formats import Format
 from tocsin.formats.files import is_standard
@@ -122,6 +122,8 @@ def _read(path: Path) -> tuple[list[Subscription], list[TocsinError]]:
         try:
             checked = check_entry(entry)
             assert not isinstance(entry, SubscriptionError)  # noqa: S101 - raised by `check_entry`
+            for warning in checked.warnings:
+                warn(f"subscription `{entry.id}`: {warning}")
             period = _ticks(entry.valid_from), _ticks(entry.valid_until)
             rest = entry.weight, entry.witness
             found.append(Subscription(entry.id, checked.query, *period, *rest))  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.runtime import SequenceRuntime
 from tocsin.subscriptions.options import check_id, read_options
 from tocsin.subscriptions.results import Difference, Subscribed, SubscribedAll, SubscribedMany
-from tocsin.subscriptions.sources import SubscriptionSet, compile_set, given_subscriptions
+from tocsin.subscriptions.sources import SubscriptionSet, given_subscriptions
 from tocsin.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ class Engine:
         """
         if deliver is not None:
             check_callback(deliver)
-        sought, errors = compile_set(subscriptions, owner, self._store.compile)
+        sought, errors, warnings = self._store.compile_set(subscriptions, owner)
         registry, queries = self._store.registry, self._store.queries
         with self._lock:
             self._pipeline.expire()
@@ -321,7 +321,7 @@ class Engine:
                     )
             if errors:
                 raise ApplyError(tuple(errors))
-            difference = self._store.difference(sought, owner)
+            difference = changed(self._store.difference(sought, owner), warnings=warnings)
             made = {name: sought[name] for name in (*difference.added, *difference.changed)}
             replaced = (*difference.removed, *difference.changed)
             try:
@@ -760,12 +760,13 @@ class Engine:
 
         `time` and `start` name the attributes with their times.
         """
-        parsed = read_query(query).query
+        checked = read_query(query)
         fields = EventFields(time=time, start=start)
         rows = list(read_events(as_arrow(events), self._reader, stream, fields))
-        found = dry_run(parsed, rows, self._store, self._out_of_orderness)
+        found = dry_run(checked.query, rows, self._store, self._out_of_orderness)
         streams = (row.stream for row in rows if isinstance(row, Event))
-        return changed(found, tick=self.ticks.length(next(streams, None)))
+        tick = self.ticks.length(next(streams, None))
+        return changed(found, tick=tick, warnings=checked.warnings)
 
     def stats(self) -> EngineStats:
         """Return sizes and counts."""

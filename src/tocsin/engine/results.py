@@ -33,7 +33,8 @@ class DryRun(Struct, frozen=True):
 
     `notifications` are those that the query would have sent, one for each match, completed sequence or changed answer. For a
     sequence, `events` are those that completed it, and `late` those that came out of order and did not reach it; for a view, the
-    rows that changed its answer. `tick` is the length of the events' ticks in microseconds.
+    rows that changed its answer. `tick` is the length of the events' ticks in microseconds, and
+    `warnings` are for the query's writer.
     """
 
     events: tuple[Event, ...]
@@ -42,6 +43,7 @@ class DryRun(Struct, frozen=True):
     notifications: tuple[Notification, ...] = ()
     late: tuple[Event, ...] = ()
     tick: int = 1
+    warnings: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.events)

@@ -33,7 +33,7 @@ from tocsin.structures.packed_strings import LazyStrings
 from tocsin.subscriptions.queries import QueryStore
 from tocsin.subscriptions.registry import SubscriptionRegistry
 from tocsin.subscriptions.results import Difference
-from tocsin.subscriptions.sources import CompiledSubscription
+from tocsin.subscriptions.sources import CompiledSubscription, SubscriptionSet, compile_set
 from tocsin.subscriptions.template_batch import TemplateBatch
 from tocsin.views.runtime import ViewRuntime
 
@@ -125,6 +125,22 @@ class SubscriptionStore:
         if text is not None and not checked.warnings:
             remember_sequence(text, query)
         return CompiledSubscription(query, compiled, options, text), checked.warnings
+
+    def compile_set(
+        self, subscriptions: SubscriptionSet, owner: str
+    ) -> tuple[dict[str, CompiledSubscription[Any]], list[SubscriptionError], dict[str, tuple[str, ...]]]:
+        """Return the compiled subscriptions of a set by id, the errors of all that cannot be compiled, and warnings by id."""
+        warnings: dict[str, tuple[str, ...]] = {}
+
+        def compile_one(
+            id_: str, source: QuerySource, options: SubscriptionOptions
+        ) -> CompiledSubscription[Any]:
+            compiled, found = self.compile_with_warnings(id_, source, options)
+            if found:
+                warnings[id_] = found
+            return compiled
+
+        return *compile_set(subscriptions, owner, compile_one), warnings
 
     def compile_template(
         self, template: Template, rows: Rows, id_rule: str | None, options: SubscriptionOptions

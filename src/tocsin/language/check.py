@@ -10,7 +10,7 @@ from msgspec import Struct
 from tocsin.language.build.expressions import Clause
 from tocsin.language.build.queries import StreamBuilder, TableBuilder
 from tocsin.language.json_form import from_json
-from tocsin.language.normal import Cnf, Dnf, dnf_unless_cnf_is_smaller
+from tocsin.language.normal import Cnf, Dnf, dnf_unless_cnf_is_smaller, never_reasons
 from tocsin.language.parsing.parser import canonical, parse, read
 from tocsin.language.printer import condition_text
 from tocsin.language.text_shapes import remember_shape, shaped_text
@@ -95,7 +95,8 @@ def check_query(query: Query, warnings: tuple[str, ...] = ()) -> Checked:
         if isinstance(normal, Dnf) and not normal.conjunctions:
             found.append(f"it can never match: {'; '.join(normal.never) or 'its condition is false'}")
         else:
-            reasons = [*normal.never, *(f"the list of `{p}` is empty" for p in _empty_lists(condition))]
+            never = normal.never if isinstance(normal, Dnf) else never_reasons(condition)
+            reasons = [*never, *(f"the list of `{p}` is empty" for p in _empty_lists(condition))]
             found += [f"one of its alternatives can never match: {reason}" for reason in reasons]
     return Checked(query, tuple(found), normal if isinstance(query, Filter) else None)
 

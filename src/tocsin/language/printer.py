@@ -95,6 +95,24 @@ def name_text(name: str, *, dots: bool = True) -> str:
     return name if bare else '"' + name.replace('"', '""') + '"'
 
 
+def hyphenated_name(term: terms.Term) -> str | None:
+    """Return the quoted name that a subtraction of names may stand for: `"content-type"` for `content - type`; else None."""
+    parts: list[str] = []
+    while isinstance(term, terms.Arithmetic) and term.operator is terms.ArithmeticOperator.SUBTRACT:
+        right = term.right
+        if isinstance(right, terms.Attribute) and right.alias is None:
+            parts.append(right.path)
+        elif isinstance(right, terms.Literal) and isinstance(right.value, int):
+            parts.append(str(right.value))
+        else:
+            return None
+        term = term.left
+    if not parts or not isinstance(term, terms.Attribute):
+        return None
+    name = name_text("-".join([term.path, *reversed(parts)]))
+    return name if term.alias is None else f"{name_text(term.alias, dots=False)}.{name}"
+
+
 def default_name(term: terms.Term) -> str:
     """Return the name of a selected item without a name of its own."""
     return term.path if isinstance(term, terms.Attribute) else term_text(term)

@@ -69,13 +69,14 @@ class SubscribedAll(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True):
-    """The ids that applying a set of subscriptions adds, changes, removes and leaves unchanged."""
+    """The ids that applying a set of subscriptions adds, changes, removes and leaves unchanged; `warnings` are by id."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     notifications: tuple[Notification, ...] = ()
+    warnings: Mapping[str, tuple[str, ...]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed)

@@ -87,6 +87,13 @@ def clauses_of(condition: Condition, max_clauses: int) -> Cnf:
     return Cnf(tuple(_absorb([*((p,) for p in single), *(c for c in clauses if len(c) != 1)])))
 
 
+def never_reasons(condition: Condition) -> tuple[str, ...]:
+    """Return the reason for each predicate of a condition that no event can satisfy by itself."""
+    never: dict[str, None] = {}
+    _merge_all([(predicate,) for predicate in leaves(to_nnf(condition))], never)
+    return tuple(never)
+
+
 def plain_conjunction(condition: Condition) -> Predicates | None:
     """Return the condition as a conjunction without interacting predicates, or None.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NoReturn
 
-from tocsin.language.normal.predicates import attributes_of, members, membership
+from tocsin.language.normal.predicates import attributes_of, kind_conflict, members, membership
 from tocsin.language.printer import condition_text, term_text
 from tocsin.model.conditions import Conjunction, Operator, Predicate
 from tocsin.model.terms import Attribute, Literal
@@ -43,6 +43,9 @@ def merge(conjunction: Conjunction) -> Conjunction:
     if is_plain(conjunction):
         return conjunction
     constant, other = _group_by_attribute(conjunction)
+    for predicate in other:
+        if not is_satisfiable(predicate):
+            _raise_unsatisfiable([predicate])
     merged: list[Predicate] = []
     for attribute, group in constant.items():
         is_merged = len(group) == 1 and is_satisfiable(group[0])
@@ -88,6 +91,8 @@ def _group_by_attribute(conjunction: Conjunction) -> tuple[dict[Attribute, list[
 
 def is_satisfiable(predicate: Predicate) -> bool:
     """Return whether some value satisfies a single predicate."""
+    if kind_conflict(predicate) is not None:
+        return False
     if predicate.operator not in (Operator.BETWEEN, Operator.NOT_BETWEEN):
         return True
     low, high = predicate.operands
@@ -99,6 +104,9 @@ def is_satisfiable(predicate: Predicate) -> bool:
 
 
 def _raise_unsatisfiable(group: Collection[Predicate]) -> NoReturn:
+    for predicate in group:
+        if (reason := kind_conflict(predicate)) is not None:
+            raise UnsatisfiableError(reason)
     shown = " and ".join(condition_text(p) for p in list(group)[:4]) + (" and …" if len(group) > 4 else "")
     raise UnsatisfiableError(f"no value of {term_text(next(iter(group)).subject)} satisfies `{shown}`")
 

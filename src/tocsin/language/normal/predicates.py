@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from tocsin.language.patterns import like
+from tocsin.language.printer import condition_text, hyphenated_name
 from tocsin.language.semantics import arithmetic, truth
-from tocsin.model.conditions import FALSE, FLIPPED, TRUE, Constant, Operator, Predicate
+from tocsin.model.conditions import FALSE, FLIPPED, NEGATED, TRUE, Constant, Operator, Predicate
 from tocsin.model.terms import Arithmetic, Attribute, Literal, Negative, Parameter, Term, literal, operands_of
 from tocsin.model.values import Kind
 
 _PRINTABLE = 10**300  # a larger result stays an operation, since its digits cannot be printed
 _LISTS = (Operator.IN, Operator.NOT_IN)
 _RANGES = (Operator.BETWEEN, Operator.NOT_BETWEEN)
+_PATTERNS = (Operator.LIKE, Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.REGEX)
+_TEXT_TESTS = frozenset((*_PATTERNS, *(NEGATED[operator] for operator in _PATTERNS)))
 
 
 def rewrite(predicate: Predicate) -> Predicate | Constant:
@@ -27,6 +30,36 @@ def rewrite(predicate: Predicate) -> Predicate | Constant:
     if isinstance(folded, Constant):
         return folded
     return _decide(_narrow(_orient(folded)))
+
+
+def kind_conflict(predicate: Predicate) -> str | None:
+    r"""Return why a predicate over arithmetic can never be true, None if it can: arithmetic gives numbers only.
+
+    >>> from tocsin.language.parsing.parser import parse_condition
+    >>> kind_conflict(parse_condition("content-type = 'x'"))
+    '`content - type = \'x\'` compares a number with a string; did you mean the name `"content-type"`, in double quotes?'
+    """
+    subject, operands = predicate.subject, predicate.operands
+    if (
+        type(subject) is Attribute
+        and (not operands or type(operands[0]) is not Arithmetic)
+        and len(operands) != 2
+    ):
+        return None  # most predicates
+    terms = (subject, *operands)
+    computed = next((term for term in terms if isinstance(term, (Arithmetic, Negative))), None)
+    if computed is None:
+        return None
+    others = [term.kind for term in terms if isinstance(term, Literal) and term.kind is not Kind.NUMBER]
+    shown = condition_text(predicate)
+    if predicate.operator in _TEXT_TESTS:
+        reason = f"`{shown}` tests a number as if it were a string"
+    elif not others or (predicate.operator in _LISTS and len(others) < len(operands)):
+        return None
+    else:
+        reason = f"`{shown}` compares a number with a {others[0]}"
+    name = hyphenated_name(computed)
+    return reason if name is None else f"{reason}; did you mean the name `{name}`, in double quotes?"
 
 
 def attributes_of(predicate: Predicate) -> set[Attribute]:

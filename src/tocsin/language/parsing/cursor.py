@@ -33,6 +33,10 @@ class NameScope:
     single: str | None = None  # the alias or name of the only source, which may precede any attribute
     unnamed: list[str] = field(default_factory=list)  # streams of a sequence whose events have no alias
     last: bool = False  # `last.x` is allowed
+    bare: dict[str, int] | None = (
+        None  # names without an alias in a fold's `on` and `while`, with their token
+    )
+    computed: set[str] = field(default_factory=set)  # names that earlier steps compute
     elapsed: bool = False  # `duration` is allowed
     aggregates: str | None = "an aggregate needs a table: select min(price) from table stock"
 

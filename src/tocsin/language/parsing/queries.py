@@ -8,9 +8,10 @@ from tocsin.language.parsing import clauses, conditions, terms
 from tocsin.language.parsing.clauses import CLAUSE_WORDS
 from tocsin.language.parsing.cursor import Cursor, NameScope, closest
 from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED
+from tocsin.language.printer import term_text
 from tocsin.model import queries
 from tocsin.model.conditions import TRUE, Condition
-from tocsin.model.terms import Literal, Parameter, Span, SpanUnit
+from tocsin.model.terms import Aggregate, Attribute, Literal, Parameter, Span, SpanUnit, Term, operands_of
 from tocsin.model.values import Kind
 
 _SEQUENCE_WORDS: Final = frozenset(("next", "fold", "within", "publish", "compute"))
@@ -138,6 +139,7 @@ def _first(cursor: Cursor, scope: NameScope) -> queries.From:
     scope.elapsed = False
     compute = clauses.compute(cursor) if cursor.accept("compute") else ()
     scope.elapsed = True
+    scope.computed.update(value.name for value in compute)
     return queries.From(source, alias, where, compute)
 
 
@@ -157,18 +159,56 @@ def _fold(cursor: Cursor, scope: NameScope) -> queries.Fold:
     cursor.at += 1
     source, alias = _source(cursor, scope)
     scope.last = True
+    bare = scope.bare = {}
     on = clauses.condition_after(cursor, "on")
     while_ = clauses.condition_after(cursor, "while")
+    scope.bare = None
     compute: tuple[queries.Computation, ...] = ()
     if cursor.accept("compute"):
         scope.aggregates, scope.elapsed = None, False
         compute = clauses.compute(cursor)
         scope.aggregates, scope.elapsed = _NO_AGGREGATE, True
+        _check_folded(cursor, alias, compute, bare)
     scope.last = False
     where = clauses.where(cursor)
     if cursor.words[cursor.at] in ("on", "while", "compute"):
         raise cursor.fail("the clauses of `fold` have the order `on`, `while`, `compute`, `where`")
     return queries.Fold(source, alias, on, while_, compute, where)
+
+
+def _check_folded(
+    cursor: Cursor, alias: str | None, compute: tuple[queries.Computation, ...], bare: dict[str, int]
+) -> None:
+    """Refuse a name in `on` or `while` that only this fold computes: it would be an attribute of the event.
+
+    In `compute` itself such a name is often meant, as in `price = avg(price)`; outside of aggregates it gets a warning.
+    """
+    scope = cursor.scope
+    for value in compute:
+        name = value.name
+        if name in scope.computed:
+            continue  # a step before computes it, so it has a value, which every iteration renews
+        own = f"{alias or 'b'}.{name}"
+        if name in bare:
+            raise cursor.fail(
+                f"`{name}` is computed after each iteration; here it would be an attribute of the event",
+                at=bare[name],
+                suggestion=f"the value of the iteration before is `last.{name}`; the attribute is written `{own}`"
+                + ("" if alias else ", with an alias `b` after the stream"),
+            )
+        if _reads_itself(value.term, name):
+            cursor.warnings.append(
+                f"in `compute {name} = {term_text(value.term, sequence=True)}`, `{name}` is an attribute of the event; "
+                f"the value of the iteration before is `last.{name}`, and the attribute is also written `{own}`"
+            )
+    scope.computed.update(value.name for value in compute)
+
+
+def _reads_itself(term: Term, name: str) -> bool:
+    """Tell whether a term names an attribute outside of aggregates."""
+    if isinstance(term, Aggregate):
+        return False
+    return term == Attribute(name) or any(_reads_itself(operand, name) for operand in operands_of(term))
 
 
 def _within(cursor: Cursor) -> Span | Parameter:

@@ -362,6 +362,8 @@ def _resolve(cursor: Cursor, parts: list[str], at: int) -> terms.Attribute:
             at=at,
             expected=tuple(f"`{alias}.{head}`" for alias in scope.aliases),
         )
+    elif scope.bare is not None:
+        scope.bare.setdefault(head, at)
     # A million subscriptions name few attributes, so they share interned strings.
     return terms.Attribute(intern(".".join(parts)))
 

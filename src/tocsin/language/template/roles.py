@@ -8,7 +8,7 @@ from typing import Final
 
 from tocsin.model.conditions import NEGATED, Condition, Operator, leaves
 from tocsin.model.queries import Filter, Query, Sequence, View, computations_of, conditions_of
-from tocsin.model.terms import Aggregate, Elapsed, Parameter, Term, operands_of
+from tocsin.model.terms import Aggregate, Arithmetic, Elapsed, Negative, Parameter, Term, operands_of
 
 
 class ParameterRole(StrEnum):
@@ -78,7 +78,12 @@ def _sequence_terms(query: Sequence) -> Iterator[tuple[Term, ParameterRole]]:
 
 def _condition_terms(condition: Condition) -> Iterator[tuple[Term, ParameterRole]]:
     for predicate in leaves(condition):
-        timed = any(isinstance(term, Elapsed) for term in (predicate.subject, *predicate.operands))
-        yield predicate.subject, ParameterRole.SPAN if timed else ParameterRole.VALUE
-        role = ParameterRole.SPAN if timed else _OPERATOR_ROLES.get(predicate.operator, ParameterRole.VALUE)
+        terms = (predicate.subject, *predicate.operands)
+        role = ParameterRole.VALUE
+        if any(isinstance(term, Elapsed) for term in terms):
+            role = ParameterRole.SPAN
+        elif any(isinstance(term, (Arithmetic, Negative)) for term in terms):
+            role = ParameterRole.NUMBER  # beside anything else the predicate is never true
+        yield predicate.subject, role
+        role = _OPERATOR_ROLES.get(predicate.operator, role)
         yield from ((operand, role) for operand in predicate.operands)
