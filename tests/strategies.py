@@ -35,6 +35,7 @@ from tocsin.model import (
     Sequence,
     Span,
     SpanUnit,
+    Star,
     Step,
     Table,
     Term,
@@ -225,7 +226,7 @@ def select_items(attribute: st.SearchStrategy[Attribute]) -> st.SearchStrategy[t
     items = st.lists(
         st.builds(SelectItem, terms(attribute), names), max_size=3, unique_by=lambda item: item.name
     )
-    return items.map(tuple)
+    return st.one_of(items.map(tuple), items.filter(bool).map(lambda some: (SelectItem(Star(), "*"), *some)))
 
 
 filters: st.SearchStrategy[Query] = st.one_of(
@@ -305,9 +306,10 @@ def views(draw: st.DrawFn) -> View:
         unique_by=lambda item: item.name,
     )
     select = tuple(draw(items))
-    return View(
-        select, tables, on, draw(conditions(attribute, max_leaves=3)), bool(select) and draw(st.booleans())
-    )
+    distinct = bool(select) and draw(st.booleans())
+    if select and not distinct and draw(st.booleans()):
+        select = (SelectItem(Star(), "*"), *select)
+    return View(select, tables, on, draw(conditions(attribute, max_leaves=3)), distinct)
 
 
 queries: st.SearchStrategy[Query] = st.one_of(filters, sequences(), views())

@@ -338,3 +338,13 @@ def test_rules_of_many_alternatives_are_routed_and_moved(tmp_path: Path, matcher
     number = index.publish()
     expected = [ids - {"r2"} for ids in expected]
     assert found_by(reader, number, batch) == expected
+
+
+def test_a_subscription_may_select_everything_and_more(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path / "index")
+    index.subscribe("select *, price * 2 as price, price as was from stock where price > 1", id="a")
+    index.publish()
+    shard = IndexReader(tmp_path / "index").shard(1, 0)
+    batch = EventBatch([{"$stream": "stock", "price": 5, "name": "x"}])
+    found = shard.match(batch, np.zeros(1, dtype=np.int64))
+    assert shard.values(found, batch).to_pylist() == ['{"price":10,"name":"x","was":5}']

@@ -73,7 +73,7 @@ def test_a_bare_name_is_a_computed_value_or_the_own_events() -> None:
         ("while b.price > last.low", Attribute("low")),
         ("while b.price > low", Attribute("low")),
         ("while b.price > last.sum compute sum = sum(price)", Attribute("sum")),
-        ("while b.price > sum compute sum = sum(price)", Attribute("sum", "b")),
+        ("while b.price > b.sum compute sum = sum(price)", Attribute("sum", "b")),
     ],
 )
 def test_in_a_fold(text: str, name: Attribute) -> None:

@@ -21,7 +21,7 @@ from tocsin.formats.notifications import (
     notification_line,
     witness_record,
 )
-from tocsin.language.semantics import value_of
+from tocsin.language.semantics import selected_values
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event, Notification
@@ -416,7 +416,7 @@ def _select_values(items: tuple[SelectItem, ...], event: Event) -> dict[str, Any
     attributes = event.attributes
     if event.stream is not None:
         attributes = {**attributes, STREAM: event.stream}
-    return {item.name: value_of(item.term, attributes) for item in items}
+    return selected_values(items, attributes, event.attributes)
 
 
 def _table(notifications: Sequence[Notification]) -> pa.Table:

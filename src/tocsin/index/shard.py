@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.index.shard_registry import WHOLE_EVENT, SavedRegistry, ShardRegistry, open_registry
-from tocsin.language.semantics import value_of
+from tocsin.language.semantics import selected_values
 from tocsin.matching import EventBatch, IdArray, Matcher, Oracle, create_matcher, open_matcher, save_matcher
 from tocsin.matching.saved import Savable
 from tocsin.matching.starting_matcher import Compiling, StartingMatcher, saving_matcher
@@ -72,7 +72,7 @@ class Shard:
 
 
 def _selected(items: tuple[SelectItem, ...], attributes: Mapping[str, Any]) -> str:
-    return _encode({item.name: value_of(item.term, attributes) for item in items}).decode()
+    return _encode(selected_values(items, attributes, attributes)).decode()
 
 
 @runtime_checkable

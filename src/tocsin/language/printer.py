@@ -74,6 +74,8 @@ def term_text(term: terms.Term, *, sequence: bool = False) -> str:
         return f"{term.amount} {term.unit}"
     if isinstance(term, terms.Alternatives):
         return f"({condition_text(any_of(list(term.predicates)), sequence=sequence)})"
+    if isinstance(term, terms.Star):
+        return "*"
     inner = "*" if term.argument is None else term_text(term.argument, sequence=sequence)
     return f"{term.function}({inner})"
 
@@ -205,7 +207,7 @@ def _source(source: queries.Source, alias: str | None) -> str:
 
 
 def _source_name(name: str) -> str:
-    return '"table"' if name.lower() == "table" else name_text(name)
+    return f'"{name}"' if name.lower() == "table" else name_text(name)
 
 
 def _items(items: tuple[queries.SelectItem, ...], *, sequence: bool = False) -> str:

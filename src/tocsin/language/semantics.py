@@ -7,12 +7,14 @@ must agree with it.
 from __future__ import annotations
 
 import operator as python
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from tocsin.language.patterns import compile_like, compile_regex
 from tocsin.model.conditions import NEGATED, PAIRS, And, Condition, Constant, Not, Operator, Predicate
+from tocsin.model.event import STREAM
+from tocsin.model.queries import SelectItem
 from tocsin.model.terms import (
     Alternatives,
     Arithmetic,
@@ -20,6 +22,7 @@ from tocsin.model.terms import (
     Attribute,
     Literal,
     Negative,
+    Star,
     Term,
 )
 from tocsin.model.timestamps import parse_rfc3339
@@ -118,6 +121,20 @@ def value_of(term: Term, attributes: Attributes) -> Value | None:
     if isinstance(term, Alternatives):
         return True if any(truth(one, attributes) is True for one in term.predicates) else None
     raise TypeError(f"{type(term).__name__} has no value for a single event")
+
+
+def selected_values(
+    items: Sequence[SelectItem], attributes: Attributes, every: Mapping[str, Value | None]
+) -> dict[str, Value | None]:
+    """Return the selected values by name; `*` has `every` attribute, which an item of the same name replaces."""
+    values: dict[str, Value | None] = {}
+    for item in items:
+        if type(item.term) is Star:
+            values.update(every)
+            values.pop(STREAM, None)  # no attribute, but what matchers know the stream by
+        else:
+            values[item.name] = value_of(item.term, attributes)
+    return values
 
 
 def compare(operator: Operator, left: Term, value: Value, right: Term, other: Value | None) -> bool | None:

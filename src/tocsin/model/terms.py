@@ -112,8 +112,12 @@ class Alternatives(Struct, frozen=True, gc=False):
     predicates: tuple[Predicate, ...]
 
 
+class Star(Struct, frozen=True, gc=False):
+    """`*`, first in a select list with other items: all attributes."""
+
+
 Term: TypeAlias = (
-    Attribute | Literal | Parameter | Arithmetic | Negative | Elapsed | Span | Aggregate | Alternatives
+    Attribute | Literal | Parameter | Arithmetic | Negative | Elapsed | Span | Aggregate | Alternatives | Star
 )
 
 

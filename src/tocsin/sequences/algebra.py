@@ -47,8 +47,8 @@ class Stream(Struct, frozen=True):
     """The events of a stream, including published ones; their attributes have no alias.
 
     A sequence in parentheses is a stream of its own: `of` is that sequence, and `name` is made of its canonical text,
-    so that equal ones are shared. Its events have the selected values, or else attributes named `"alias.x"` and the
-    computed values.
+    so that equal ones are shared. Its events have the selected values, or else attributes, named `"alias.x"` if it has
+    several steps, and the computed values.
     """
 
     name: str

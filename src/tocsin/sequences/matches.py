@@ -84,14 +84,17 @@ def sequence_notification(
 def published_event(stream: str, match: SequenceMatch, *, selected: bool, start: int, end: int) -> Event:
     """Return the event that a completed sequence publishes to `stream`.
 
-    Its attributes are the selected values; without `select`, the attributes of each step's last event, as
-    `alias.name`, and the computed values. Its id names the first and the last event of each step.
+    Its attributes are the selected values; without `select`, the attributes of each step's last event and the computed
+    values. If there are several steps, attributes are named `alias.name`. Its id names the first and the last event of each step.
     """
     attributes: dict[str, Value] = {}
     if not selected:
-        for step in match.steps:
-            for path, value in step.last.attributes.items():
-                attributes[f"{step.alias}.{path}"] = value
+        if len(match.steps) == 1:
+            attributes.update(match.steps[0].last.attributes)
+        else:
+            for step in match.steps:
+                for path, value in step.last.attributes.items():
+                    attributes[f"{step.alias}.{path}"] = value
     for name, computed in match.values.items():
         if computed is None:
             # A computed value replaces an attribute of its name, even where it is absent.

@@ -68,8 +68,10 @@ def _sequence(query: queries.Sequence, tick: int) -> algebra.Expression:
         limit = Predicate(terms.Elapsed(), Operator.LE, (_within(query.within, tick),))
         expression = algebra.Select(expression, limit)
     if query.select:
-        items = tuple(algebra.Computed(item.name, scope.term(item.term)) for item in query.select)
-        expression = algebra.Project(expression, items)
+        whole = isinstance(query.select[0].term, terms.Star)
+        selected = query.select[1:] if whole else query.select
+        items = tuple(algebra.Computed(item.name, scope.term(item.term)) for item in selected)
+        expression = algebra.Compute(expression, items) if whole else algebra.Project(expression, items)
     return expression
 
 
@@ -93,7 +95,11 @@ def _source(source: queries.Source, alias: str, scope: StepScope) -> algebra.Str
     inner = _sequence(source, scope.tick)
     outputs = algebra.output_values(inner)
     _check_names(outputs)
-    scope.carried[alias] = Carried(outputs.names, () if outputs.selected else tuple(_aliases(source.steps)))
+    if (
+        outputs.selected or len(source.steps) > 1
+    ):  # the events of a single step keep their names, which are not known
+        aliases = () if outputs.selected else tuple(_aliases(source.steps))
+        scope.carried[alias] = Carried(outputs.names, aliases)
     return algebra.Stream(nested_stream_name(source), inner)
 
 

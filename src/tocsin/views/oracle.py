@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from tocsin.language.semantics import condition_truth, value_of
-from tocsin.model.queries import View
+from tocsin.language.semantics import condition_truth, selected_values, value_of
+from tocsin.model.queries import SelectItem, View
 from tocsin.model.subscription import Answer
 from tocsin.model.terms import Aggregate, AggregateFunction, Term
 from tocsin.model.values import Kind, Value, kind_of
@@ -41,8 +41,8 @@ def answer_of(view: View, tables: Mapping[str, Iterable[Row]]) -> Answer:
         return tuple(found.values())
     if not view.select:
         return tuple(_named(view, row) for row in rows)
-    terms = {item.name: _term(view, item.term) for item in view.select}
-    return tuple({name: value_of(term, row) for name, term in terms.items()} for row in rows)
+    items = tuple(SelectItem(_term(view, item.term), item.name) for item in view.select)
+    return tuple(selected_values(items, row, _named(view, row)) for row in rows)
 
 
 def _rows(view: View, tables: Mapping[str, Iterable[Row]]) -> Iterator[dict[str, Value]]:
@@ -96,7 +96,7 @@ def _term(view: View, term: Term) -> Term:
     return term if len(view.tables) == 1 else qualify_term(term, _prefixes(view))
 
 
-def _named(view: View, row: Mapping[str, Value]) -> dict[str, Value | None]:
+def _named(view: View, row: Mapping[str, Value]) -> dict[str, Value]:
     """Return all of a row's attributes, those of a pair under the names that the view gives its tables."""
     if len(view.tables) == 1:
         return dict(row)

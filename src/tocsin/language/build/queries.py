@@ -12,7 +12,7 @@ from tocsin.language.parsing.parser import canonical
 from tocsin.language.printer import default_name
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.queries import Computation, Fold, From, Next, Query, SelectItem, Sequence, Step, Table, View
-from tocsin.model.terms import Attribute, Parameter, Span, Term
+from tocsin.model.terms import Attribute, Parameter, Span, Star, Term
 
 Selected: TypeAlias = Expression | str
 
@@ -150,4 +150,6 @@ def _items(items: tuple[Selected, ...], named: dict[str, Selected]) -> tuple[Sel
 
 
 def _selected_term(item: Selected) -> Term:
-    return Attribute(item) if isinstance(item, str) else item.term
+    if isinstance(item, str):
+        return Star() if item == "*" else Attribute(item)
+    return item.term

@@ -10,6 +10,7 @@ Every node is an object with one key, the operator, and its arguments in a list;
 | `{"attribute": ["price"]}`, `{"attribute": ["price", "a"]}` | an attribute, and of which event |
 | `{"parameter": ["p"]}`, `{"parameters": ["ps"]}` | a template's value, or list of values |
 | `{"+": [t, t]}`, `{"negative": [t]}`, `{"duration": []}`, `{"span": [10, "minutes"]}`, `{"avg": [t]}`, `{"count": []}` | other terms |
+| `{"all": []}`, first in `select` | `*` beside other items |
 """
 
 from tocsin.language.json_form.reader import from_json, predicate_from_json

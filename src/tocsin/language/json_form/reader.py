@@ -42,7 +42,7 @@ _CONDITION_ARITIES: Final[Mapping[str, tuple[int, int | None]]] = dict.fromkeys(
 _TERM_ARITIES: Final[Mapping[str, tuple[int, int | None]]] = (
     dict.fromkeys(_ARITHMETIC, (2, 2)) | dict.fromkeys(_AGGREGATES, (1, 1)) | {
         "count": (0, 1), "negative": (1, 1), "duration": (0, 0), "attribute": (1, 2), "timestamp": (1, 1),
-        "span": (2, 2), "parameter": (1, 1), "parameters": (1, 1),
+        "span": (2, 2), "all": (0, 0), "parameter": (1, 1), "parameters": (1, 1),
     }
 )  # fmt: skip
 """The fewest and the most arguments of each operator."""
@@ -265,10 +265,15 @@ def _read_parameter(raw: list[object], path: str, *, many: bool = False) -> term
     return terms.Parameter(name, many)
 
 
+def _read_star(_: list[object], __: str) -> terms.Star:
+    return terms.Star()
+
+
 _LEAVES: Final[dict[str, Callable[[list[object], str], terms.Term]]] = {
     "attribute": _read_attribute,
     "timestamp": _read_timestamp,
     "span": _read_span,
+    "all": _read_star,
     "parameter": _read_parameter,
     "parameters": partial(_read_parameter, many=True),
 }

@@ -15,6 +15,7 @@ from tocsin.model.terms import (
     Negative,
     Parameter,
     Span,
+    Star,
     Term,
 )
 from tocsin.model.timestamps import format_rfc3339
@@ -84,6 +85,8 @@ def _term(term: Term) -> Json:
         return {"span": [term.amount, term.unit.value]}
     if isinstance(term, Alternatives):
         raise TypeError("a clause is a predicate of its own, and no part of a term")
+    if isinstance(term, Star):
+        return {"all": []}
     return {term.function.value: [] if term.argument is None else [_term(term.argument)]}
 
 

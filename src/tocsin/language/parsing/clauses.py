@@ -10,7 +10,7 @@ from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED,
 from tocsin.language.printer import default_name
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.queries import Computation, SelectItem
-from tocsin.model.terms import Span, Term
+from tocsin.model.terms import Span, Star, Term
 
 CLAUSE_WORDS: Final = (
     "where",
@@ -48,16 +48,23 @@ def items(cursor: Cursor, selected: int) -> tuple[SelectItem, ...]:
 
 
 def select_list(cursor: Cursor) -> tuple[SelectItem, ...]:
-    """Read selected terms and their names; none for `*`."""
+    """Read selected terms and their names; none for `*` alone."""
+    items: list[SelectItem] = []
     if cursor.accept("*"):
-        return ()
+        if not cursor.accept(","):
+            return ()
+        items.append(SelectItem(Star(), "*"))
     if cursor.words[cursor.at] == "from" or cursor.kinds[cursor.at] == END:
         raise cursor.fail("`select` names nothing", expected=("names", "`*`"))
-    items: list[SelectItem] = []
     names: set[str] = set()
     while True:
         at = cursor.at
         cursor.operations = 0
+        if cursor.words[at] == "*":
+            raise cursor.fail(
+                "`*` stands first in a select list, and once",
+                suggestion="write: select *, price * 2 as twice",
+            )
         term = _plain_term(cursor, "a selected item")
         name = cursor.name("a column's name") if cursor.accept("as") else default_name(term)
         if name in names:

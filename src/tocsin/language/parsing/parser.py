@@ -8,6 +8,7 @@ from tocsin.language.printer import to_text
 from tocsin.model.conditions import Condition
 from tocsin.model.errors import LanguageError
 from tocsin.model.queries import Filter, Query, Sequence, View
+from tocsin.model.terms import Star
 
 
 def parse(text: str) -> Query:
@@ -56,7 +57,9 @@ def canonical(query: Query, *, template: bool = False) -> Query:
 
 
 def _is_folded(query: Query) -> bool:
-    """Return whether the text of `query` parses to a simpler query: a filter, or a table without its alias."""
+    """Return whether the text of `query` parses to a simpler query: a filter, a table without its alias, `*` alone."""
+    if len(query.select) == 1 and isinstance(query.select[0].term, Star):
+        return True
     if isinstance(query, Sequence):
         return len(query.steps) == 1
     return isinstance(query, View) and len(query.tables) == 1 and query.tables[0].alias is not None

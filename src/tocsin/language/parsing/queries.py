@@ -11,7 +11,17 @@ from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED,
 from tocsin.language.printer import term_text
 from tocsin.model import queries
 from tocsin.model.conditions import TRUE, Condition
-from tocsin.model.terms import Aggregate, Attribute, Literal, Parameter, Span, SpanUnit, Term, operands_of
+from tocsin.model.terms import (
+    Aggregate,
+    Attribute,
+    Literal,
+    Parameter,
+    Span,
+    SpanUnit,
+    Star,
+    Term,
+    operands_of,
+)
 from tocsin.model.values import Kind
 
 _SEQUENCE_WORDS: Final = frozenset(("next", "fold", "within", "publish", "compute"))
@@ -344,7 +354,7 @@ def _view_items(
     distinct = cursor.words[selected] == "distinct"
     scope.aggregates = None
     items = clauses.items(cursor, selected + distinct)
-    if distinct and not items:
+    if distinct and (not items or isinstance(items[0].term, Star)):
         raise cursor.fail("`select distinct` needs the attributes whose values it selects", at=selected + 1)
     return distinct, items
 

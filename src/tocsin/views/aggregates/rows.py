@@ -10,7 +10,8 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from tocsin.language.semantics import value_of
+from tocsin.language.semantics import selected_values
+from tocsin.model.terms import Star
 from tocsin.model.values import Value
 from tocsin.views.aggregates.base import AggregateStrategies, RowAggregate, RowKey
 from tocsin.views.answer_changes import ChangeLog
@@ -68,13 +69,12 @@ class WholeRows(RowAggregate[_ShownRow, _Rows]):
 
     def read(self, row: Row) -> _ShownRow:
         """Return a row as subscribers see it."""
-        shown: _Shown
-        if self.compiled.select:
-            shown = {item.name: value_of(item.term, row) for item in self.compiled.select}
-        elif len(self.compiled.tables) == 1:
-            shown = row
-        else:
+        shown: _Shown = row
+        select = self.compiled.select
+        if len(self.compiled.tables) == 2 and (not select or type(select[0].term) is Star):
             shown = {self._named(name): value for name, value in row.items()}
+        if select:
+            shown = selected_values(select, row, shown)
         return _ShownRow(
             shown, frozenset((name, type(value) is bool, value) for name, value in shown.items())
         )
