@@ -32,6 +32,7 @@ from tocsin.model import (
     SelectItem,
     Sequence,
     Span,
+    Star,
     Step,
     Term,
     Value,
@@ -112,7 +113,8 @@ class Names:
     def attributes(self, *, own: bool = False) -> st.SearchStrategy[Attribute]:
         aliases = [self.own] if own else list(self.known)
         named = [Attribute(path, alias) for alias in aliases for path in self.known[alias]]
-        bare = [Attribute(path) for path in self.known[self.own] if "." not in path]
+        unknown = set(self.folded) - set(self.computed)  # refused where only this fold computes them
+        bare = [Attribute(path) for path in self.known[self.own] if "." not in path and path not in unknown]
         choices = [st.sampled_from(named), st.sampled_from(bare or named)]
         if not own and self.computed:
             choices += [st.sampled_from(self.computed).map(Attribute)]
@@ -257,6 +259,8 @@ def sequences(
     if draw(st.sampled_from(range(3))) == 2 or (publish is not None and draw(st.booleans())):
         chosen = draw(st.lists(st.sampled_from(["g", "x", "y", "w"]), min_size=1, max_size=3, unique=True))
         select = tuple(SelectItem(draw(terms(names)), name) for name in chosen)
+        if draw(st.booleans()):
+            select = (SelectItem(Star(), "*"), *select)
     within = draw(st.sampled_from([None, None, None, Span(3), Span(5), Span(8), Span(12)]))
     query = canonical(Sequence(tuple(steps), within, select, publish))
     assert isinstance(query, Sequence)
@@ -289,4 +293,6 @@ def _carried(query: Sequence) -> tuple[str, ...]:
     if query.select:
         return tuple(item.name for item in query.select)
     computed = [c.name for step in query.steps if not isinstance(step, Next) for c in step.compute]
+    if len(query.steps) == 1:
+        return (*PATHS[:3], *computed)
     return (*(f"{step.alias}.{path}" for step in query.steps for path in PATHS[:3]), *computed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from tocsin.language.parsing.cursor import FOREIGN_SYNTAX
+from tocsin.language.parsing.foreign import FOREIGN_SYNTAX
 from tocsin.language.parsing.tokens import BARE_NAME, RESERVED
 from tocsin.model import queries, terms
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate, any_of
@@ -203,7 +203,7 @@ def _compute(computations: tuple[queries.Computation, ...]) -> str:
 
 def _source(source: queries.Source, alias: str | None) -> str:
     text = _source_name(source) if isinstance(source, str) else f"({_sequence(source, nested=True)})"
-    return text if alias is None else f"{text} {name_text(alias, dots=False)}"
+    return text if alias is None else f"{text} {_alias(alias)}"
 
 
 def _source_name(name: str) -> str:
@@ -231,6 +231,9 @@ def _table(table: queries.Table) -> str:
     name = f"table {_source_name(table.name)}"
     if table.alias is None:
         return name
-    # Without quotes, `left` and the like before `join` read as SQL's keywords.
-    is_foreign = table.alias.lower() in FOREIGN_SYNTAX
-    return f'{name} "{table.alias}"' if is_foreign else f"{name} {name_text(table.alias, dots=False)}"
+    return f"{name} {_alias(table.alias)}"
+
+
+def _alias(alias: str) -> str:
+    """Return an alias; without quotes, `left`, `union` and the like read as SQL's keywords."""
+    return f'"{alias}"' if alias.lower() in FOREIGN_SYNTAX else name_text(alias, dots=False)

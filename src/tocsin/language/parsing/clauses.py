@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tocsin.language.parsing import conditions, terms
-from tocsin.language.parsing.cursor import FOREIGN_SYNTAX, Cursor, NameScope, closest
+from tocsin.language.parsing.cursor import Cursor, NameScope, closest
+from tocsin.language.parsing.foreign import FOREIGN_SYNTAX
 from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
 from tocsin.language.printer import default_name
 from tocsin.model.conditions import TRUE, Condition
@@ -42,9 +43,30 @@ def items(cursor: Cursor, selected: int) -> tuple[SelectItem, ...]:
     back, cursor.at = cursor.at, selected
     items = select_list(cursor)
     if cursor.words[cursor.at] != "from":
-        raise cursor.unexpected("the select list does not end here", (",", "as", "from"))
+        raise cursor.unexpected(
+            "the select list does not end here", (",", "as", "from"), (), _select_hint(cursor)
+        )
     cursor.at = back
     return items
+
+
+def _select_hint(cursor: Cursor) -> str | None:
+    """Return what to write instead of the next token, which no select list has."""
+    at, word = cursor.at, cursor.words[cursor.at]
+    before = cursor.words[at - 1]
+    if word == "over":
+        return FOREIGN_SYNTAX["partition"]
+    if before in ("top", "case"):
+        return FOREIGN_SYNTAX[before]
+    if word == "." and cursor.words[at + 1] == "*":
+        return "`*` alone has the attributes of all sources: select *; or name the attributes of one"
+    if word in ("=", "<", ">", "<=", ">=", "!=", "<>"):
+        return (
+            "what is selected is a value; conditions stand after `where`: select * from stock where price > 5"
+        )
+    if word not in FOREIGN_SYNTAX and cursor.kinds[at] in (NAME, QUOTED):
+        return f"a name stands after `as`: … as {cursor.texts[at]}"
+    return None
 
 
 def select_list(cursor: Cursor) -> tuple[SelectItem, ...]:
@@ -125,7 +147,7 @@ def alias(cursor: Cursor, scope: NameScope) -> str | None:
         own = "give each event its own alias"
         raise cursor.fail(f"the alias `{alias}` is given twice", at=at, suggestion=own)
     goes_on = cursor.words[cursor.at] not in RESERVED and cursor.kinds[cursor.at] in _VALUES
-    if not named and kind == NAME and (goes_on or cursor.words[cursor.at] == "join"):
+    if not named and kind == NAME and (goes_on or cursor.words[cursor.at] in ("join", "select", "(")):
         hint = FOREIGN_SYNTAX.get(cursor.words[at])
         if hint:
             raise cursor.fail(f"`{alias}` is not allowed here", at=at, suggestion=hint)

@@ -7,9 +7,11 @@ from typing import Final
 
 from tocsin.language.parsing import terms
 from tocsin.language.parsing.cursor import Cursor, closest
+from tocsin.language.parsing.foreign import NOT_A_VALUE, STATEMENTS
 from tocsin.language.parsing.terms import Parsed
 from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING, offset_of
 from tocsin.language.patterns import compile_regex, like
+from tocsin.language.printer import hyphenated_name
 from tocsin.model.conditions import FLIPPED, NEGATED, And, Condition, Constant, Not, Operator, Or, Predicate
 from tocsin.model.terms import Attribute, Elapsed, Literal, Parameter, Span, Term
 from tocsin.model.values import Kind
@@ -27,7 +29,7 @@ _WORDED: Final = {
 }
 _AFTER_PREDICATE: Final = frozenset(("and", "or", ")", ""))
 _ABSENT: Final = dict.fromkeys(
-    ("absent", "none", "undefined", "empty", "unknown", "gone"), "did you mean `missing`?"
+    ("absent", "none", "undefined", "empty", "unknown", "gone", "nan", "nil", "na"), "did you mean `missing`?"
 )
 _STARTERS: Final = ("select", "from")
 _AFTER_TERM: Final = ("=", "!=", "<", "<=", ">", ">=", "between", "in", "like", "starts with", "ends with",
@@ -100,6 +102,11 @@ def _comparison(cursor: Cursor) -> Parsed:
                 f"{cursor.texts[second]} in double quotes is the name of an attribute; "
                 f"a text is written in single quotes: '{cursor.unquote(second)}'"
             )
+        if cursor.words[second] in NOT_A_VALUE and cursor.at == second + 1:
+            cursor.warnings.append(
+                f"`{cursor.texts[second]}` is the name of an attribute here; events have no such value, and absence is "
+                "tested by `is missing`"
+            )
         predicate = _check(cursor, Predicate(subject, operator, (right,)), at)
     else:
         worded = _word_predicate(cursor, left, at)
@@ -166,7 +173,8 @@ def _bounds(cursor: Cursor) -> tuple[Term, ...]:
     """Parse the two ends of a `between`."""
     low = terms.term(cursor, "the lower end of `between`")
     if cursor.words[cursor.at] != "and":
-        raise cursor.unexpected("`between` needs `and` between its two ends", ("and",))
+        hint = "write: between 1 and 5" if cursor.words[cursor.at] in (",", "to") else None
+        raise cursor.unexpected("`between` needs `and` between its two ends", ("and",), (), hint)
     cursor.at += 1
     if cursor.kinds[cursor.at] == END or cursor.words[cursor.at] in ("and", "or", ")"):
         raise cursor.unexpected("the upper end of `between` is missing", (), ("a value",))
@@ -179,10 +187,12 @@ def _list_members(cursor: Cursor) -> tuple[Term, ...]:
         return (terms.parameter(cursor, cursor.at, many=True),)
     opening = cursor.at
     if cursor.words[opening] != "(":
+        texts = cursor.kinds[opening - 2] == STRING and cursor.kinds[opening] == NAME
+        part = f"did you mean: {cursor.texts[opening]} contains {cursor.texts[opening - 2]}"
         raise cursor.unexpected(
             "`in` needs a list in parentheses",
             ("(",),
-            suggestion="write the members in parentheses: in (1, 2)",
+            suggestion=part if texts else "write the members in parentheses: in (1, 2)",
         )
     cursor.at += 1
     members: list[Term] = []
@@ -191,6 +201,10 @@ def _list_members(cursor: Cursor) -> tuple[Term, ...]:
             if cursor.kinds[cursor.at] == END:
                 raise cursor.fail("the list that opens here is never closed", at=opening, expected=("`)`",))
             cursor.expect(",", "the members of a list are separated by commas")
+            if cursor.words[cursor.at] == ")":
+                raise cursor.fail(
+                    "a member is missing after the last comma", suggestion="leave the comma out"
+                )
         at = cursor.at
         member = terms.term(cursor, "a member of the list")
         if not isinstance(member, (Literal, Parameter)):
@@ -259,7 +273,14 @@ def _text_operand(cursor: Cursor, operator: Operator) -> Term:
 def _presence(cursor: Cursor, subject: Term, at: int) -> Predicate:
     """Parse the words after `is`, and return the predicate that tests presence."""
     if not isinstance(subject, Attribute):
-        raise cursor.fail("only an attribute can be missing or present", at=at)
+        name = hyphenated_name(subject)
+        raise cursor.fail(
+            "only an attribute can be missing or present",
+            at=at,
+            suggestion=f"did you mean the name {name}? With a `-` in it, it is written in double quotes"
+            if name
+            else None,
+        )
     negated = cursor.accept("not")
     word = cursor.words[cursor.at]
     if word in ("missing", "null"):
@@ -268,6 +289,10 @@ def _presence(cursor: Cursor, subject: Term, at: int) -> Predicate:
         operator = Operator.PRESENT
     else:
         suggestion = f"a boolean is compared: = {word}" if word in ("true", "false") else _ABSENT.get(word)
+        if cursor.kinds[cursor.at] in (NUMBER, STRING):
+            suggestion = f"a value is compared: {'!=' if negated else '='} {cursor.texts[cursor.at]}"
+        elif word in _WORDED and negated:
+            suggestion = f"did you mean `not {word}`, without `is`?"
         raise cursor.unexpected("`is` tests presence only", ("missing", "present", "null"), (), suggestion)
     cursor.at += 1
     return Predicate(subject, NEGATED[operator] if negated else operator)
@@ -306,6 +331,12 @@ def _as_condition(cursor: Cursor, parsed: Parsed, at: int, what: str) -> Conditi
 def _no_comparison(cursor: Cursor, parsed: Parsed, at: int, what: str) -> Exception:
     """Return the error for a value instead of a condition, as after a mistyped operator."""
     kind = cursor.kinds[cursor.at]
+    if at == 0 and cursor.at == 1 and cursor.words[0] in STATEMENTS and kind in (NAME, QUOTED):
+        return cursor.fail(
+            f"`{cursor.texts[0]}` begins no subscription", at=0, suggestion=STATEMENTS[cursor.words[0]]
+        )
+    if cursor.words[cursor.at] == "not" and cursor.is_foreign(cursor.at + 1):
+        return cursor.unexpected("a comparison is missing", _AFTER_TERM)
     if kind == NAME and cursor.words[cursor.at] not in RESERVED and at == 0 and cursor.at == 1:
         starter = closest(cursor.words[0], _STARTERS, 0.75)
         if starter:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
-from tocsin.language.parsing.tokens import END, NAME, QUOTED, RESERVED, STRING, offset_of, tokenize
+from tocsin.language.parsing.foreign import BEFORE_A_STRING, FOREIGN_SYNTAX
+from tocsin.language.parsing.tokens import END, NAME, PARAMETER, QUOTED, RESERVED, STRING, offset_of, tokenize
 from tocsin.model.errors import LanguageError
 
 MAX_DEPTH: Final = 64
@@ -31,6 +32,7 @@ class NameScope:
     sequence: bool = False
     joined: bool = False  # every name needs the alias of its table
     single: str | None = None  # the alias or name of the only source, which may precede any attribute
+    renamed: str | None = None  # the name of the only source, which its alias replaces
     unnamed: list[str] = field(default_factory=list)  # streams of a sequence whose events have no alias
     last: bool = False  # `last.x` is allowed
     bare: dict[str, int] | None = (
@@ -137,9 +139,26 @@ class Cursor:
         word = self.words[self.at]
         near = closest(word, words, 0.6) if self.kinds[self.at] == NAME else None
         if suggestion is None:
-            suggestion = FOREIGN_SYNTAX.get(word) or (f"did you mean `{near}`?" if near else None)
+            suggestion = self._foreign_hint() or (f"did you mean `{near}`?" if near else None)
         expected = (*phrases, *(f"`{w}`" for w in words))
         return self.fail(f"{context}, found {self.token_text()}", expected=expected, suggestion=suggestion)
+
+    def is_foreign(self, at: int) -> bool:
+        """Tell whether another language has the word or the sign at token `at`, and this one has not."""
+        return self.words[at] in FOREIGN_SYNTAX
+
+    def _foreign_hint(self) -> str | None:
+        """Return what this language has instead of the next token, if another language has that."""
+        word = self.words[self.at]
+        if word == "not" and self.is_foreign(self.at + 1):
+            word = self.words[self.at + 1]
+        if word in FOREIGN_SYNTAX:
+            return FOREIGN_SYNTAX[word]
+        if self.kinds[self.at] == STRING and self.at:
+            return BEFORE_A_STRING.get(self.words[self.at - 1])
+        if self.kinds[self.at] == PARAMETER and self.parameters is None:
+            return f"a comparison has a sign: name = '{self.texts[self.at][1:]}'"
+        return None
 
     def token_text(self) -> str:
         """Return the next token as an error message shows it."""
@@ -165,29 +184,3 @@ class Cursor:
             raise LanguageError(
                 "the text is not valid Unicode: a lone surrogate", text=self.text, offset=fault.start
             ) from None
-
-
-_HINTS: Final = {
-    "== equals eq": "equality is written `=`",
-    "=>": "did you mean `>=`?",
-    "=<": "did you mean `<=`?",
-    "=~ regexp matches": "a regular expression is tested with `~`",
-    "&&": "did you mean `and`?",
-    "||": "did you mean `or`?",
-    "!": "did you mean `not`, or `!=`?",
-    "gt": "did you mean `>`?",
-    "lt": "did you mean `<`?",
-    "ilike": "`like` minds the case; for any case use a regular expression: a ~ '(?i)text'",
-    "escape": "`like` escapes with a backslash: '100\\%'",
-    "% ^": "the operations on numbers are + - * /",
-    "distinct": "the different values are a view: select distinct sector from table stock",
-    "having": "Tocsin has no `having`: every change of an answer is notified",
-    "group": "Tocsin has no `group by`: leave one subscription per group, from a template",
-    "order": "Tocsin has no `order by`: notifications come in the order of events",
-    "limit": "Tocsin has no `limit`: narrow the condition, or ask for `min` or `max`",
-    "left right inner outer cross": "there is one kind of join: from table a join table b on …",
-    "then followed": "did you mean `next`?",
-    "union": "a union is several subscriptions that `publish as` one name",
-}
-FOREIGN_SYNTAX: Final = {word: hint for words, hint in _HINTS.items() for word in words.split()}
-"""Syntax of other languages, with its counterpart in this one."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from tocsin.language.parsing import clauses, conditions, terms
-from tocsin.language.parsing.clauses import CLAUSE_WORDS
 from tocsin.language.parsing.cursor import Cursor, NameScope, closest
-from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED
+from tocsin.language.parsing.foreign import ABSENCE
+from tocsin.language.parsing.leftovers import SEQUENCE_WORDS, leftover_error, position_hint
+from tocsin.language.parsing.tokens import END, NAME, PARAMETER, QUOTED, RESERVED, STRING
 from tocsin.language.printer import term_text
 from tocsin.model import queries
 from tocsin.model.conditions import TRUE, Condition
@@ -24,9 +25,14 @@ from tocsin.model.terms import (
 )
 from tocsin.model.values import Kind
 
-_SEQUENCE_WORDS: Final = frozenset(("next", "fold", "within", "publish", "compute"))
-_NOT_FIRST: Final = frozenset(("where", "on", "while", "join", *_SEQUENCE_WORDS))
+_NOT_FIRST: Final = frozenset(("where", "on", "while", "join", *SEQUENCE_WORDS))
 _NO_AGGREGATE: Final = "aggregates belong to a fold's `compute`"
+_OPERATORS: Final = frozenset((*conditions.COMPARISONS, "~", "!~", "in", "like", "between", "is"))
+_OF_ALL_EVENTS: Final = (
+    "one event has no aggregate; over a table it is a view, as select min(price) from table stock, and over the events "
+    "of a sequence a fold computes it"
+)
+_OF_ALL_ROWS: Final = "`where` tests each row by itself; the aggregate is a view of its own, as select max(price) from table stock"
 
 
 def query_of(cursor: Cursor) -> queries.Query:
@@ -36,7 +42,7 @@ def query_of(cursor: Cursor) -> queries.Query:
     query = _query(cursor)
     cursor.accept(";")
     if cursor.kinds[cursor.at] != END:
-        raise _leftover(cursor)
+        raise leftover_error(cursor)
     return query
 
 
@@ -44,7 +50,9 @@ def _query(cursor: Cursor) -> queries.Query:
     """Parse a view, a sequence or a filter; a filter may be a bare condition."""
     word = cursor.words[cursor.at]
     if word in _NOT_FIRST and cursor.words[cursor.at + 1] not in conditions.COMPARISONS:
-        raise cursor.fail(f"no subscription begins with `{word}`", suggestion=_position_hint(cursor, word))
+        raise cursor.fail(f"no subscription begins with `{word}`", suggestion=position_hint(cursor, word))
+    if word in ("select", "from") and cursor.words[cursor.at + 1] in _OPERATORS:
+        raise cursor.keyword_as_name(cursor.at)
     if word in ("select", "from"):
         selected = _skip_select_list(cursor)
         is_view = _is_table(cursor, cursor.at + 1)
@@ -81,7 +89,9 @@ def _find_from(cursor: Cursor, start: int) -> int:
         "`select` without `from`",
         at=meant,
         expected=("`from` and a stream or table",),
-        suggestion="did you mean `from`?" if meant else None,
+        suggestion="did you mean `from`?"
+        if meant
+        else "write: select price from stock where price > 5; without a stream, the condition alone: price > 5",
     )
 
 
@@ -123,10 +133,10 @@ def _sequence(cursor: Cursor, selected: int | None, scope: NameScope, *, nested:
 
 def _filter(cursor: Cursor, selected: int | None, scope: NameScope) -> queries.Filter:
     """Parse a filter that names its stream."""
-    scope.aggregates = "an aggregate needs a table: select min(price) from table stock"
+    scope.aggregates = _OF_ALL_EVENTS
     cursor.at += 1
     stream = clauses.dotted_name(cursor, "the name of a stream")
-    scope.single = clauses.alias(cursor, scope) or stream
+    scope.single, scope.renamed = clauses.alias(cursor, scope) or stream, stream
     where = clauses.where(cursor)
     select = _tail_select(cursor, selected)
     return queries.Filter(where, stream, select)
@@ -135,7 +145,7 @@ def _filter(cursor: Cursor, selected: int | None, scope: NameScope) -> queries.F
 def _tail_select(cursor: Cursor, selected: int | None) -> tuple[queries.SelectItem, ...]:
     if cursor.words[cursor.at] == "select":
         if selected is not None:
-            raise cursor.fail("`select` is given twice")
+            raise cursor.fail("`select` is given twice", suggestion="it stands before `from` or at the end")
         cursor.at += 1
         return clauses.select_list(cursor)
     return () if selected is None else clauses.items(cursor, selected)
@@ -230,7 +240,12 @@ def _within(cursor: Cursor) -> Span | Parameter:
     if isinstance(term, Literal) and isinstance(term.value, int) and term.kind is Kind.NUMBER:
         term = Span(term.value, SpanUnit.TICKS)
     if not isinstance(term, Span) or term.amount <= 0:
-        raise cursor.fail("`within` needs a length of time above zero, such as `10 minutes`, or ticks", at=at)
+        quoted = cursor.kinds[at] == STRING or cursor.kinds[cursor.at] == STRING
+        raise cursor.fail(
+            "`within` needs a length of time above zero, such as `10 minutes`, or ticks",
+            at=at,
+            suggestion="a length of time has no quotes: within 10 minutes" if quoted else None,
+        )
     return term
 
 
@@ -248,7 +263,12 @@ def _publish(cursor: Cursor, *, nested: bool) -> str:
 def _source(cursor: Cursor, scope: NameScope) -> tuple[queries.Source, str | None]:
     """Parse the stream or the nested sequence of a step, and its alias; add the alias to the scope."""
     if _is_table(cursor, cursor.at):
-        raise cursor.fail("a sequence reads streams, not tables", suggestion="leave out the word `table`")
+        raise cursor.fail(
+            "a sequence reads streams, not tables",
+            suggestion="leave out the word `table`; a view reads its table without parentheses: select * from table t",
+        )
+    if cursor.words[cursor.at] == "not":
+        raise cursor.fail("the absence of an event is no step", suggestion=ABSENCE)
     if cursor.words[cursor.at] == "(":
         source: queries.Source = _nested_sequence(cursor)
     else:
@@ -272,7 +292,11 @@ def _nested_sequence(cursor: Cursor) -> queries.Sequence:
         )
     nested = _from(cursor, _skip_select_list(cursor), nested=True)
     if cursor.words[cursor.at] != ")":
-        raise _leftover(cursor) if cursor.kinds[cursor.at] != END else terms.unclosed_error(cursor, opening)
+        raise (
+            leftover_error(cursor)
+            if cursor.kinds[cursor.at] != END
+            else terms.unclosed_error(cursor, opening)
+        )
     cursor.at += 1
     cursor.depth -= 1
     assert isinstance(nested, queries.Sequence)  # noqa: S101 - `nested` asks for one
@@ -285,7 +309,7 @@ def _is_sequence(cursor: Cursor, start: int) -> bool:
     for at in range(start, len(cursor.words)):
         word = cursor.words[at]
         depth += (word == "(") - (word == ")")
-        if depth == 0 and word in _SEQUENCE_WORDS:
+        if depth == 0 and word in SEQUENCE_WORDS:
             return True
     return cursor.words[start + 1] == "("
 
@@ -307,7 +331,8 @@ def _view(cursor: Cursor, selected: int | None) -> queries.View:
             "a view needs `select`", suggestion="write: select min(price) from table …, or select *"
         )
     cursor.at += 1
-    scope = cursor.scope = NameScope()
+    scope = cursor.scope = NameScope(aggregates=_OF_ALL_ROWS)
+    _refuse_third_table(cursor)
     tables = [_table(cursor, scope)]
     on: Condition = TRUE
     if cursor.words[cursor.at] == "join":
@@ -317,15 +342,32 @@ def _view(cursor: Cursor, selected: int | None) -> queries.View:
         tables.append(_table(cursor, scope))
         on = _join(cursor, tables, scope)
     else:
-        scope.single = tables[0].alias or tables[0].name
+        scope.single, scope.renamed = tables[0].alias or tables[0].name, tables[0].name
         tables = [queries.Table(tables[0].name)]
     where = clauses.where(cursor)
-    if cursor.words[cursor.at] in _SEQUENCE_WORDS:
+    if cursor.words[cursor.at] == "publish":
+        raise cursor.fail(
+            "a view does not publish: its answer is notified whenever it changes",
+            suggestion="leave out `publish as`; what reads its changes subscribes, and a sequence publishes: "
+            "select * from stock where price > 5 publish as high",
+        )
+    if cursor.words[cursor.at] in SEQUENCE_WORDS:
         raise cursor.fail(
             "a view has no steps", suggestion="a sequence reads a stream: leave out the word `table`"
         )
     distinct, items = _view_items(cursor, selected, scope)
     return queries.View(items, tuple(tables), on, where, distinct)
+
+
+def _refuse_third_table(cursor: Cursor) -> None:
+    """Refuse a view of three tables, before an alias that only the third one has seems unknown."""
+    joins = [at for at in range(cursor.at, len(cursor.words)) if cursor.words[at] == "join"]
+    if len(joins) > 1:
+        raise cursor.fail(
+            "a view reads one table or joins two, and this is a third",
+            at=joins[1],
+            suggestion="join two of them, or keep the attributes of both in the rows of one table",
+        )
 
 
 def _table(cursor: Cursor, scope: NameScope) -> queries.Table:
@@ -357,52 +399,3 @@ def _view_items(
     if distinct and (not items or isinstance(items[0].term, Star)):
         raise cursor.fail("`select distinct` needs the attributes whose values it selects", at=selected + 1)
     return distinct, items
-
-
-def _leftover(cursor: Cursor) -> Exception:
-    """Return the error for text that goes on after a complete query."""
-    word = cursor.words[cursor.at]
-    if word == ")":
-        return cursor.fail("this parenthesis closes nothing")
-    if word == "," and cursor.words[0] in ("from", "select"):
-        return cursor.fail(
-            "sources are not listed with commas",
-            suggestion="a sequence goes on with `next`; two tables are joined with `join table … on …`",
-        )
-    if word == ",":
-        return cursor.unexpected(
-            "nothing can be listed here",
-            (),
-            ("`and`", "`or`", "the end of the text"),
-            "numbers have no thousands separators; a list needs `in (…)`",
-        )
-    if word in RESERVED and word not in ("and", "or"):
-        return cursor.fail(
-            f"`{word}` is not allowed here",
-            expected=("the end of the text", "`and`", "`or`"),
-            suggestion=_position_hint(cursor, word),
-        )
-    if cursor.kinds[cursor.at - 1] == NUMBER and cursor.words[cursor.at][:1] == "_":
-        return cursor.fail("a number ends before `_`", suggestion="numbers have no separators: 12000")
-    before = "the condition" if cursor.words[0] not in ("from", "select") else "the query"
-    error = cursor.unexpected(f"{before} before is complete", ("and", "or"), ("the end of the text",))
-    clause = closest(word, CLAUSE_WORDS, 0.75) if cursor.words[0] in ("from", "select") else None
-    if clause is not None:
-        error.suggestion = f"did you mean `{clause}`?"
-    error.suggestion = error.suggestion or "two conditions are joined with `and` or `or`"
-    return error
-
-
-def _position_hint(cursor: Cursor, word: str) -> str | None:
-    """Return a suggestion for a clause in the wrong position, if there is one."""
-    if cursor.words[0] in ("from", "select") and word in ("where", "on", "while", "compute"):
-        return (
-            "clauses have an order: `where`, `compute` in `from`; `on`, `while`, `compute`, `where` in `fold`"
-        )
-    if word == "where":
-        return "a bare condition needs no `where`; with it, begin with `from` and a stream"
-    if word == "join":
-        return "a view joins two tables, both after the word `table`: from table a join table b on …"
-    if word in _SEQUENCE_WORDS:
-        return "a sequence begins with `from`, and its clauses end with `within`, `select`, `publish`"
-    return None

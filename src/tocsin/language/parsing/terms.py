@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from tocsin.language.parsing import conditions
 from tocsin.language.parsing.cursor import Cursor, closest
+from tocsin.language.parsing.foreign import EVENT_BEFORE, FOREIGN_CALLS, PREVIOUS, SUBQUERY
 from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
 from tocsin.model import terms
 from tocsin.model.conditions import And, Condition, Constant, Not, Or, Predicate
@@ -30,6 +31,16 @@ _SHORT_UNITS: Final = {
 }  # fmt: skip
 _ARITHMETIC: Final = frozenset(("+", "-", "*", "/"))
 _BEFORE_A_CONDITION: Final = ("and", "or", "not", "where", "on", "while")
+_PAIRS: Final = {
+    ("*", "*"): "there are no powers: multiply, as in price * price",
+    ("/", "/"): "a comment begins with `--`; the operations on numbers are + - * /",
+    ("/", "*"): "a comment begins with `--`, and ends with the line",
+    ("-", ">"): "did you mean `next`? A sequence is: from stock a next stock b",
+    ("~", "*"): "for any case write (?i) in the expression: name ~ '(?i)^x'",
+    ("!~", "*"): "for any case write (?i) in the expression: name !~ '(?i)^x'",
+}
+"""Two signs that are one sign elsewhere."""
+
 _FUNCTIONS: Final = tuple(function.value for function in terms.AggregateFunction)
 _CONDITIONS: Final = frozenset((Predicate, And, Or, Not, Constant))
 
@@ -127,13 +138,18 @@ def _nothing_here(cursor: Cursor, at: int) -> Exception:
     before = cursor.words[at - 1] if at else ""
     if before in _BEFORE_A_CONDITION:
         return cursor.unexpected(f"a condition is missing after `{before}`", (), ("a condition",))
-    doubled = before in conditions.COMPARISONS and cursor.words[at] in conditions.COMPARISONS
-    return cursor.unexpected(
-        "a value is missing",
-        (),
-        ("a value", "a name"),
-        f"`{before}{cursor.words[at]}` is not a comparison; use one of = != < <= > >=" if doubled else None,
+    word = cursor.words[at]
+    if word == "select":
+        return cursor.fail("a query cannot stand within a query here", at=at, suggestion=SUBQUERY)
+    doubled = before in conditions.COMPARISONS and word in conditions.COMPARISONS
+    hint = (
+        f"`{before}{word}` is not a comparison; use one of = != < <= > >="
+        if doubled
+        else _PAIRS.get((before, word))
     )
+    if word == "~":
+        hint = "did you mean `not`? `~` tests a regular expression, as in name ~ '^x'"
+    return cursor.unexpected("a value is missing", (), ("a value", "a name"), hint)
 
 
 def _word(cursor: Cursor, at: int) -> terms.Term:
@@ -227,11 +243,16 @@ def _timestamp(cursor: Cursor, at: int) -> terms.Literal:
     time = parse_rfc3339(written)
     if time is None:
         zoned = parse_rfc3339(written + "Z")
+        midnight = parse_rfc3339(written + "T00:00:00Z")
         raise cursor.fail(
             f"`{written}` is not an RFC 3339 timestamp",
             at=at,
             expected=("a text such as '2026-01-01T00:00:00Z'",),
-            suggestion=f"it lacks a time zone: '{written}Z' is UTC" if zoned else None,
+            suggestion=f"it lacks a time zone: '{written}Z' is UTC"
+            if zoned
+            else f"it lacks a time: '{written}T00:00:00Z' is midnight"
+            if midnight
+            else None,
         )
     cursor.at = at + 1
     return terms.Literal(time, Kind.TIMESTAMP)
@@ -267,7 +288,15 @@ def unclosed_error(cursor: Cursor, at: int) -> Exception:
     """Return the error for the parenthesis at token `at`, which is not closed at the next token."""
     if cursor.kinds[cursor.at] == END:
         return cursor.fail("the parenthesis that opens here is never closed", at=at, expected=("`)`",))
-    return cursor.unexpected("a parenthesis is not closed", ("and", "or", ")"))
+    hint = None
+    if cursor.words[cursor.at] == ",":
+        ends = cursor.words[at - 1] == "between"
+        hint = (
+            "the ends of a range are joined with `and`: between 1 and 5"
+            if ends
+            else "a list stands after `in`: a in (1, 2)"
+        )
+    return cursor.unexpected("a parenthesis is not closed", ("and", "or", ")"), (), hint)
 
 
 def _minus(cursor: Cursor, at: int) -> terms.Negative | terms.Literal | terms.Span:
@@ -288,13 +317,7 @@ def _aggregate(cursor: Cursor, at: int) -> terms.Aggregate:
     """Parse a call of an aggregate function."""
     word = cursor.words[at]
     if word not in _FUNCTIONS:
-        near = closest(word, _FUNCTIONS)
-        raise cursor.fail(
-            f"there is not a function `{cursor.texts[at]}`",
-            at=at,
-            expected=tuple(f"`{f}`" for f in _FUNCTIONS),
-            suggestion=f"did you mean `{near}`?" if near else None,
-        )
+        raise _unknown_function(cursor, word, at)
     if cursor.scope.aggregates is not None:
         raise cursor.fail(f"`{word}` is not allowed here: {cursor.scope.aggregates}", at=at)
     cursor.at += 2
@@ -304,12 +327,42 @@ def _aggregate(cursor: Cursor, at: int) -> terms.Aggregate:
             raise cursor.fail(f"`{word}` needs the attribute it is taken over; only `count` takes `*`")
         cursor.at += 1
         argument = None
+    elif cursor.words[cursor.at] == "distinct":
+        raise cursor.fail(
+            f"`{word}` takes every value, also those that are equal",
+            suggestion="the different values are a view, and as many as its answer has: select distinct sector from table stock",
+        )
+    elif cursor.words[cursor.at] == ")":
+        raise cursor.fail(
+            f"`{word}` needs the attribute it is taken over",
+            suggestion="the number of rows or events is count(*)" if word == "count" else None,
+        )
     else:
         kept, cursor.scope.aggregates = cursor.scope.aggregates, "aggregates do not nest"
         argument = term(cursor, f"the argument of `{word}`")
         cursor.scope.aggregates = kept
+    if cursor.words[cursor.at] == ",":
+        raise cursor.fail(
+            f"`{word}` takes one value of many rows or events, not several of one",
+            suggestion="compare the values of one event: low < high",
+        )
     cursor.expect(")", f"the argument of `{word}` is not closed")
     return terms.Aggregate(function, argument)
+
+
+def _unknown_function(cursor: Cursor, word: str, at: int) -> Exception:
+    """Return the error for a call of anything but an aggregate."""
+    allowed = cursor.scope.aggregates is None
+    near = closest(word, _FUNCTIONS) if allowed else None
+    known = FOREIGN_CALLS.get(word.rsplit(".", 1)[-1])
+    listed = ", ".join(f"`{f}`" for f in _FUNCTIONS)
+    return cursor.fail(
+        f"there is no function `{cursor.texts[at]}`"
+        + ("" if allowed else f"; the functions are the aggregates {listed}, in views and folds"),
+        at=at,
+        expected=tuple(f"`{f}`" for f in _FUNCTIONS) if allowed else (),
+        suggestion=f"did you mean `{near}`?" if near else known,
+    )
 
 
 def attribute(cursor: Cursor) -> terms.Attribute:
@@ -352,7 +405,7 @@ def _resolve(cursor: Cursor, parts: list[str], at: int) -> terms.Attribute:
                 at=at,
                 suggestion=f"give them one, such as `{head} a`, and write `a.{rest}`",
             )
-        if scope.single is not None and head.lower() == scope.single.lower():
+        if scope.single is not None and head.lower() in (scope.single.lower(), (scope.renamed or "").lower()):
             cursor.warnings.append(
                 f"`{head}.{rest}` is an attribute of that name; the alias is written `{scope.single}`"
             )
@@ -372,10 +425,11 @@ def _unknown_alias(cursor: Cursor, head: str, at: int) -> Exception:
     """Return the error for an unknown alias."""
     scope = cursor.scope
     near = closest(head, scope.aliases, 0.5)
+    hint = f"did you mean `{near}`?" if near else EVENT_BEFORE if head.lower() in PREVIOUS else None
     known = ", ".join(f"`{a}`" for a in scope.aliases)
     nested = "" if scope.joined else "; a nested attribute is written with its alias before it"
     return cursor.fail(
         f"there is no alias `{head}` here; known so far: {known}{nested}",
         at=at,
-        suggestion=f"did you mean `{near}`?" if near else None,
+        suggestion=hint,
     )

@@ -45,6 +45,10 @@ _KINDS = (
 )  # by a token's first character
 _LONE = frozenset(("'", '"', ":"))  # they begin a token and are none by themselves
 
+_ODD_NAME = re.compile(r"[^\s\w'\"][\w.@$/#-]*\w")
+_AMOUNT_BEFORE = re.compile(r"\b([0-9]+(?:\.[0-9]+)?)$")
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)")
+
 _FAULTS = {
     "'": ("the string that begins here has no closing `'`", "inside a string, write a quote twice: 'it''s'"),
     '"': ('the name that begins here has no closing `"`', None),
@@ -53,6 +57,18 @@ _FAULTS = {
     "{": ("`{` has no meaning here", "a list is written in parentheses: in (1, 2)"),
     "`": ("a backquote has no meaning here", 'a name is quoted with double quotes: "my name"'),
     "#": ("`#` has no meaning here", "a comment begins with `--`"),
+    "&": ("`&` has no meaning here", "did you mean `and`?"),
+    "|": ("`|` has no meaning here", "did you mean `or`?"),
+    "?": ("`?` has no meaning here", "a parameter has a name, such as `:price`, and belongs to a template"),
+    "\\": ("a backslash has no meaning here", None),
+    "\N{LESS-THAN OR EQUAL TO}": ("this sign has no meaning here", "did you mean `<=`?"),
+    "\N{GREATER-THAN OR EQUAL TO}": ("this sign has no meaning here", "did you mean `>=`?"),
+    "\N{NOT EQUAL TO}": ("this sign has no meaning here", "did you mean `!=`?"),
+    "\N{EN DASH}": ("a dash has no meaning here", "did you mean `-`?"),
+    "\N{MINUS SIGN}": ("this sign has no meaning here", "did you mean `-`?"),
+    "\N{MULTIPLICATION SIGN}": ("this sign has no meaning here", "did you mean `*`?"),
+    "\N{LOGICAL AND}": ("this sign has no meaning here", "did you mean `and`?"),
+    "\N{LOGICAL OR}": ("this sign has no meaning here", "did you mean `or`?"),
 } | dict.fromkeys(
     "\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}"
     "\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}",
@@ -122,4 +138,20 @@ def _fault(text: str, at: int) -> LanguageError:
     character = text[at]
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
     reason, suggestion = _FAULTS.get(character, (f"the character `{shown}` has no meaning here", None))
+    if character == ":":
+        suggestion = "a comparison has a sign: price = 5, price >= 5"
+    elif character == "{" and not text[:at].strip():
+        reason, suggestion = (
+            "a query in JSON is no text",
+            "give the object itself, as from_json does; or write: price > 5",
+        )
+    elif character == "[" and at and (text[at - 1].isalnum() or text[at - 1] == "_"):
+        suggestion = "an attribute is its name alone, with dots if it is nested: price > 5, order.price > 5"
+    elif suggestion is None:
+        name = _ODD_NAME.match(text, at)
+        amount = _AMOUNT_BEFORE.search(text[:at]) or _AMOUNT.match(text, at + 1)
+        if amount:
+            suggestion = f"numbers have no units and no currency: {amount[1]}"
+        elif name:
+            suggestion = f'a name with such characters is written in double quotes: "{name[0]}"'
     return LanguageError(reason, text=text, offset=at, suggestion=suggestion)
