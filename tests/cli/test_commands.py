@@ -318,3 +318,51 @@ def test_a_file_and_a_pipe_give_the_same_answer(tmp_path: Path) -> None:
     options = ("-f", subscriptions, "--time-field", "t")
     file, pipe = tocsin("match", events, *options), tocsin("match", *options, stdin=events.read_text())
     assert len(file.stdout.splitlines()) == len(pipe.stdout.splitlines()) == 1
+
+
+def test_a_folder_or_a_csv_with_semicolons_is_named_as_such(tmp_path: Path) -> None:
+    folder = tmp_path / "events"
+    folder.mkdir()
+    commands: list[list[str | Path]] = [
+        ["match", folder, "-s", "a > 1"],
+        ["match", tmp_path / "e.csv", "-f", folder],
+        ["check", folder],
+        ["test", "a > 1", folder],
+        ["explain", "a > 1", folder],
+        ["apply", folder, "--to", tmp_path / "book.jsonl", "--yes"],
+    ]
+    for arguments in commands:
+        (tmp_path / "e.csv").write_text("a\n1\n")
+        done = tocsin(*arguments)
+        assert f"{folder} is a folder; name a file in it" in " ".join(done.stderr.split()), arguments
+        assert done.returncode
+    (folder / "more.jsonl").write_text("")
+    assert f"such as {folder / 'more.jsonl'}" in " ".join(tocsin("check", folder).stderr.split())
+    for text, shown in (("a;b\n1;2\n", "it seems by `;`"), ("a\tb\n1\t2\n", "it seems by tabs")):
+        (tmp_path / "e.csv").write_text(text)
+        commands = [["match", tmp_path / "e.csv", "-s", "a > 1"], ["test", "a > 1", tmp_path / "e.csv"]]
+        for arguments in commands:
+            done = tocsin(*arguments)
+            assert "columns are separated by commas" in done.stderr
+            assert shown in " ".join(done.stderr.split())
+            assert done.returncode
+
+
+def test_a_filter_is_explained_for_one_event_of_any_file(tmp_path: Path) -> None:
+    for name, text in (
+        ("two.jsonl", '{"mag": 7}\n{"mag": 5}\n'),
+        ("two.json", '[{"mag": 7}, {"mag": 5}]'),
+        ("two.csv", "mag\n7\n5\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        done = tocsin("explain", "mag > 6", tmp_path / name)
+        said = " ".join(done.stderr.split())
+        assert "has several events, and a filter is explained for one" in said, name
+        assert "`tocsin test`" in said
+    for name, text in (
+        ("one.json", '{\n  "mag": 7\n}'),
+        ("one.jsonl", '{"mag": 7}\n'),
+        ("one.csv", "mag\n7\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        assert "it matches" in tocsin("explain", "mag > 6", tmp_path / name).stdout, name

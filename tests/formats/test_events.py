@@ -244,7 +244,7 @@ def test_suffixes_in_capitals_and_pipes_are_read(tmp_path: Path) -> None:
     packed = tmp_path / "E.JSONL.GZ"
     packed.write_bytes(gzip.compress(b'{"a":1}\n'))
     assert attributes(list(open_events(packed))) == [{"a": 1}]
-    with pytest.raises(EventError, match="there is no file"):
+    with pytest.raises(EventError, match="is a folder; name a file in it, such as"):
         open_events(tmp_path)
     with pytest.raises(EventError, match="there is no file"):
         open_events("x" * 5000)

@@ -10,7 +10,8 @@ from tocsin.model.errors import LanguageError
     [
         ("a = 1", ()),
         ("a = 1 and a = 2", ("it can never match: no value of a satisfies `a = 1 and a = 2`",)),
-        ("a in ()", ("it can never match: its condition is false",)),
+        ("a in ()", ("it can never match: the list of `a in ()` is empty",)),
+        ("a = 1 and false", ("it can never match: its condition is false",)),
         ("a between 5 and 3", ("it can never match: no value of a satisfies `a between 5 and 3`",)),
         ("from s a where a.x = 1 and a.x = 2 next s b", ("it can never match: no value of a.x satisfies `a.x = 1 and a.x = 2`",)),
         ("from s a next s b on b.x is missing and b.y > b.x", ("it can never match: `b.y > b.x` needs b.x, which must be missing",)),
@@ -98,6 +99,20 @@ def test_a_computed_value_that_reads_an_attribute_of_its_name_gives_a_warning() 
             "and the attribute is also written `b.n`"
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("price = NaN", "`NaN` is the name of an attribute here; events have no such value, and absence is tested by `is missing`"),
+        ("price > inf", "`inf` is the name of an attribute here; events have no such value, and absence is tested by `is missing`"),
+        ("select price from stock s where stock.price > 5", "`stock.price` is an attribute of that name; the alias is written `s`"),
+        ("select min(price) from table stock s where stock.price > 5", "`stock.price` is an attribute of that name; the alias is written `s`"),
+        ("a in ()", "it can never match: the list of `a in ()` is empty"),
+    ],
+)  # fmt: skip
+def test_what_reads_as_another_thing_than_it_seems_gives_a_warning(text: str, warning: str) -> None:
+    assert check(text).warnings == (warning,)
 
 
 def test_a_warning_appears_wherever_a_query_is_given() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tocsin.cli.options import ReplayOptions
 from tocsin.cli.terminal import shortened
 from tocsin.formats import EventFields, EventFile, EventReader, Fault, Format
-from tocsin.formats.files import is_readable, is_standard, known_format
+from tocsin.formats.files import is_readable, is_standard, known_format, unreadable_reason
 from tocsin.formats.records import Records, UnreadableRecord, json_array, json_lines
 from tocsin.model import Event
 from tocsin.model.errors import EventError
@@ -56,7 +56,8 @@ def open_explained(given: str, replay: ReplayOptions) -> EventFile | _JsonText:
         return _JsonText(sys.stdin.buffer.read(), "stdin", replay)
     path = Path(given)
     if not is_readable(path):
-        raise EventError(f"`{shortened(given, 60)}` is neither an event in JSON nor a file")
+        folder = f": {unreadable_reason(path)}" if path.is_dir() else ""
+        raise EventError(f"`{shortened(given, 60)}` is neither an event in JSON nor a file{folder}")
     if (replay.input_format or known_format(path) or Format.JSON) is Format.JSON and path.suffix not in (
         ".gz",
         ".zst",

@@ -9,7 +9,7 @@ from typing import Final
 from tocsin.cli.terminal import warn
 from tocsin.engine import Engine
 from tocsin.formats import Format
-from tocsin.formats.files import format_of, is_readable, raw_records
+from tocsin.formats.files import format_of, is_readable, raw_records, unreadable_reason
 from tocsin.formats.records import UnreadableRecord
 from tocsin.formats.subscription_files import Entry, describe, read_subscriptions
 from tocsin.language import Template, to_normal
@@ -130,7 +130,7 @@ def template_text(template: str) -> str:
 def parameter_rows(path: Path, report: Callable[[object], None]) -> dict[int, object]:
     """Return a template's rows by their line numbers; report unreadable ones and leave them out."""
     if not is_readable(path):
-        raise TemplateError(f"there is no file {path}")
+        raise TemplateError(unreadable_reason(path))
     found: dict[int, object] = {}
     for line, record in raw_records(path, format_of(path)):
         if isinstance(record, UnreadableRecord):

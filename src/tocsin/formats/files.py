@@ -154,7 +154,7 @@ def open_events(
         return EventFile(None, format or Format.JSONL, reader or EventReader())
     path = Path(source)
     if not is_readable(path):
-        raise EventError(f"there is no file {path}")
+        raise EventError(unreadable_reason(path))
     return EventFile(path, format or format_of(path), reader or EventReader())
 
 
@@ -171,6 +171,17 @@ def is_readable(path: Path) -> bool:
         return path.exists() and not path.is_dir()
     except (OSError, ValueError):  # the name is too long or holds a null
         return False
+
+
+def unreadable_reason(path: Path) -> str:
+    """Return why `path` cannot be read as a file: it is a folder, or is not there."""
+    try:
+        if not path.is_dir():
+            return f"there is no file {path}"
+        inside = sorted(one for one in path.iterdir() if known_format(one) is not None and one.is_file())
+    except (OSError, ValueError):
+        return f"there is no file {path}"
+    return f"{path} is a folder; name a file in it" + (f", such as {inside[0]}" if inside else "")
 
 
 def format_of(path: Path) -> Format:

@@ -99,6 +99,13 @@ def csv_header(reader: CsvReader) -> list[str] | None:
         raise EventError(f"the first line names no columns: {fault}") from None
     if header is None:
         return None
+    separator = next((sign for sign in ";\t|" if len(header) == 1 and sign in header[0]), None)
+    if separator is not None:
+        shown = "tabs" if separator == "\t" else f"`{separator}`"
+        raise EventError(
+            f"the first line names one column, `{header[0]}`: columns are separated by commas, here it seems by {shown}; "
+            f"write the file anew, as pandas does: read_csv(path, sep={separator!r}).to_csv(path, index=False)"
+        )
     repeated = next((name for i, name in enumerate(header) if name in header[:i]), None)
     if repeated is not None:
         raise EventError(f"two columns are called `{repeated}`")

@@ -19,6 +19,7 @@ from tocsin.formats.files import (
     known_format,
     open_decompressed,
     raw_records,
+    unreadable_reason,
 )
 from tocsin.formats.records import UnreadableRecord, json_lines
 from tocsin.model.errors import EventError, LanguageError, SubscriptionError
@@ -72,7 +73,7 @@ def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Ent
         yield from _from_standard_input()
         return
     if not is_readable(path):
-        raise SubscriptionError(f"there is no file {path}")
+        raise SubscriptionError(unreadable_reason(path))
     known = format or known_format(path)
     if known is None:
         with path.open("rb") as raw, as_text(open_decompressed(raw, path.suffix)) as text:

@@ -92,11 +92,11 @@ def check_query(query: Query, warnings: tuple[str, ...] = ()) -> Checked:
             normal = dnf_unless_cnf_is_smaller(condition)
         except NormalFormError:
             continue  # the caller that needs the normal form raises the error
+        never = normal.never if isinstance(normal, Dnf) else never_reasons(condition)
+        reasons = [*never, *(f"the list of `{p}` is empty" for p in _empty_lists(condition))]
         if isinstance(normal, Dnf) and not normal.conjunctions:
-            found.append(f"it can never match: {'; '.join(normal.never) or 'its condition is false'}")
+            found.append(f"it can never match: {'; '.join(reasons) or 'its condition is false'}")
         else:
-            never = normal.never if isinstance(normal, Dnf) else never_reasons(condition)
-            reasons = [*never, *(f"the list of `{p}` is empty" for p in _empty_lists(condition))]
             found += [f"one of its alternatives can never match: {reason}" for reason in reasons]
     return Checked(query, tuple(found), normal if isinstance(query, Filter) else None)
 

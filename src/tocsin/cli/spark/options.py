@@ -14,7 +14,7 @@ from tocsin.cli import options as common
 from tocsin.cli.subscription_loading import parameter_rows, template_text
 from tocsin.cli.terminal import errors
 from tocsin.formats import Format
-from tocsin.formats.files import is_readable, is_standard
+from tocsin.formats.files import is_readable, is_standard, unreadable_reason
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.matching.statistics import Statistics
 from tocsin.model.errors import SubscriptionError, TocsinError
@@ -134,7 +134,7 @@ class QueryOptions(common.OptionGroup):
             )
         for file in self.subscriptions or []:  # before Spark starts
             if not is_readable(file):
-                raise SubscriptionError(f"there is no file {file}")
+                raise SubscriptionError(unreadable_reason(file))
         files = self.subscriptions or []
         if len(files) == 1 and not self.subscribe and not is_standard(files[0]):
             return files[0]
