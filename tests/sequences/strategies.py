@@ -290,9 +290,13 @@ def _steps(draw: st.DrawFn, names: Names, source: str | Sequence, *, alone: bool
 
 def _carried(query: Sequence) -> tuple[str, ...]:
     """The attributes of what a sequence in parentheses finds."""
-    if query.select:
-        return tuple(item.name for item in query.select)
+    chosen = tuple(item.name for item in query.select if item.term != Star())
+    if chosen and len(chosen) == len(query.select):
+        return chosen
     computed = [c.name for step in query.steps if not isinstance(step, Next) for c in step.compute]
-    if len(query.steps) == 1:
-        return (*PATHS[:3], *computed)
-    return (*(f"{step.alias}.{path}" for step in query.steps for path in PATHS[:3]), *computed)
+    own = (
+        PATHS[:3]
+        if len(query.steps) == 1
+        else [f"{step.alias}.{path}" for step in query.steps for path in PATHS[:3]]
+    )
+    return tuple(dict.fromkeys((*own, *computed, *chosen)))
