@@ -63,8 +63,9 @@ def test_check_against_events_warns_of_attributes_and_kinds_they_lack(tmp_path: 
     assert done.stderr.splitlines() == [
         "warning: -s:1: subscription `s1`: no event has the attribute `symbl`; did you mean `symbol`?",
         "warning: -s:2: subscription `s2`: `price = '100'` never matches: `price` is a number in the events, not a string",
+        "warning: -s:5: subscription `s5`: no event was of stream `stock`; they are of `events`",
         "warning: -s:5: subscription `s5`: no event has the attribute `pric`; did you mean `price`?",
-        "5 subscriptions: 0 at fault, 3 warnings",
+        "5 subscriptions: 0 at fault, 4 warnings",
     ]
 
 

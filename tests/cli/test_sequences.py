@@ -38,7 +38,7 @@ def test_match_writes_a_sequence_with_its_witness_and_reports_late_events(events
     ]
     assert done.stderr == (
         "3: it ended at 3, before an event that came earlier, and reaches no sequence; "
-        "--out-of-orderness says by how many ticks events may come out of order\n"
+        "--out-of-orderness says by how much events may come out of order\n"
     )
 
 

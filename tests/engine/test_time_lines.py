@@ -169,7 +169,10 @@ def test_on_late_may_fail_and_may_publish() -> None:
 
 
 def test_a_bound_is_not_negative() -> None:
-    with pytest.raises(TocsinError, match="`out_of_orderness` is a number of ticks from 0 on, not -1"):
+    with pytest.raises(
+        TocsinError,
+        match="`out_of_orderness` is a number of ticks from 0 on, or a length such as `5 minutes`, not -1",
+    ):
         Engine(out_of_orderness=-1)
 
 

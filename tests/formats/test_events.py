@@ -151,7 +151,7 @@ def test_a_cloud_event_brings_its_own_id_time_and_stream() -> None:
         "specversion": "1.0", "id": "e1", "source": "/s", "type": "order", "time": "2026-01-01T00:00:01Z",
         "expirytime": "2026-01-02T00:00:00Z", "subject": "x", "data": {"qty": 3, "tags": [1]},
     }  # fmt: skip
-    reader = EventReader(clock=lambda: 99)
+    reader = EventReader(clock=lambda _: 99)
     event = reader.event(record, "t", 1)
     assert isinstance(event, Event)
     assert (event.id, event.stream, event.end) == ("e1", "order", 1767225601000000)
@@ -166,7 +166,7 @@ def test_a_cloud_event_brings_its_own_id_time_and_stream() -> None:
     assert old.reason == "CloudEvents version `0.3` is unknown; Tocsin reads 1.0"
     late = reader.event({**record, "time": "yesterday"}, "t", 4)
     assert isinstance(late, Fault)
-    assert "`yesterday` is not an RFC 3339 time" in late.reason
+    assert "`yesterday` is not a time such as" in late.reason
 
 
 def test_progress_is_known_while_a_file_is_read(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_selected_term_needs_no_name() -> None:
         ({"=": [{"atribute": ["a"]}, 1]}, "there is no operator `atribute` among terms - at `$.=[0].atribute`"),
         ({"between": [A, 1]}, "`between` takes 3 arguments, got 2 - at `$.between`"),
         ({"is missing": [A, 1]}, "`is missing` takes 1 argument, got 2 - at `$.is missing`"),
-        ({"=": [A, {"timestamp": ["yesterday"]}]}, "`yesterday` is not an RFC 3339 timestamp such as 2026-01-01T00:00:00Z - at `$.=[1].timestamp[0]`"),
+        ({"=": [A, {"timestamp": ["yesterday"]}]}, "`yesterday` is not a timestamp of ISO 8601 such as 2026-01-01T00:00:00Z - at `$.=[1].timestamp[0]`"),
         ({"like": [A, 5]}, "`like` needs its pattern as a string - at `$.like[1]`"),
         ({"=": [A, 10**5000]}, "the integer has more than 4,300 digits - at `$.=[1]`"),
         ({"sequence": {"steps": [{"from": "s"}], "within": {"span": [1, []]}}}, "`span` takes a number and one of ticks, microseconds, milliseconds, seconds, minutes, hours, days, weeks - at `$.sequence.within.span`"),

@@ -80,11 +80,14 @@ def test_in_looks_only_at_members_of_the_values_kind() -> None:
     assert truth("a not in ()", a=2) is None
 
 
-def test_an_rfc3339_string_is_read_as_a_timestamp_beside_a_timestamp_constant() -> None:
+def test_a_text_of_iso_8601_is_read_as_a_timestamp_beside_a_timestamp_constant() -> None:
     text = "a >= timestamp '2026-01-01T00:00:00Z'"
     assert truth(text, a="2026-01-01T01:00:00+01:00") is True
     assert truth(text, a="2025-12-31T23:59:59.999999Z") is False
-    assert truth(text, a="2026-01-01") is None
+    assert truth(text, a="2026-01-01") is True
+    assert truth(text, a="2025-12-31") is False
+    assert truth("a < timestamp '2026-01-01'", a="2025-12-31T23:59") is True
+    assert truth(text, a="20260101") is None
     assert truth("timestamp '2026-01-01T00:00:00Z' <= a", a="2026-01-01T00:00:00Z") is True
     assert truth("a in (timestamp '2026-01-01T00:00:00Z', 'x')", a="2026-01-01T00:00:00z") is True
     assert truth("a not in (timestamp '2026-01-01T00:00:00Z')", a="yesterday") is None

@@ -15,10 +15,13 @@ from tocsin.model import Event, Subscription, View
 from tocsin.model.errors import EventError, SubscriptionError, TocsinError
 from tocsin.model.event import DELETIONS
 from tocsin.model.options import SubscriptionOptions
+from tocsin.model.ticks import StreamTicks
 from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.compilation import compile_view
 from tocsin.views.row_family import RowFamily
 from tocsin.views.runtime import ViewRuntime
+
+TICKS = StreamTicks()
 
 
 def view_of(text: str) -> View:
@@ -165,10 +168,10 @@ def test_an_explanation_has_the_answer_after_the_event() -> None:
     runtime = new_runtime("select max(x) from table t where x < 9")
     process(runtime, [row(1, k=1, x=5)])
     asked = Subscription("v", view_of("select max(x) from table t where x < 9"))
-    why = runtime.explain(0, asked, row(2, k=2, x=7))
+    why = runtime.explain(0, asked, row(2, k=2, x=7), TICKS)
     assert (why.matched, why.answer, why.new_answer, why.reason.truth, why.before) == (True, 5, 7, True, None)
-    assert runtime.explain(0, asked, row(0, k=1, x=7)).outside
-    assert runtime.explain(0, asked, Event("e", {}, "other")).new_answer == 5
+    assert runtime.explain(0, asked, row(0, k=1, x=7), TICKS).outside
+    assert runtime.explain(0, asked, Event("e", {}, "other"), TICKS).new_answer == 5
 
 
 def test_an_interrupted_change_is_followed_from_the_record_of_additions(

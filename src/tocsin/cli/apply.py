@@ -7,8 +7,9 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
@@ -26,7 +27,8 @@ from tocsin.formats.subscription_files import read_subscriptions
 from tocsin.language import to_text
 from tocsin.model import Query, Subscription, View
 from tocsin.model.errors import SubscriptionError, TocsinError
-from tocsin.model.values import read_time
+from tocsin.model.timestamps import format_rfc3339
+from tocsin.subscriptions.options import read_options
 
 _COMMAND: Final = "apply"
 
@@ -124,17 +126,14 @@ def _read(path: Path) -> tuple[list[Subscription], list[TocsinError]]:
             assert not isinstance(entry, SubscriptionError)  # noqa: S101 - raised by `check_entry`
             for warning in checked.warnings:
                 warn(f"subscription `{entry.id}`: {warning}")
-            period = _ticks(entry.valid_from), _ticks(entry.valid_until)
-            rest = entry.weight, entry.witness
-            found.append(Subscription(entry.id, checked.query, *period, *rest))  # type: ignore[arg-type]
+            options = read_options(entry.valid_from, entry.valid_until, id_=entry.id)
+            valid_from, valid_until = options.validity.bounds()
+            rest: Any = entry.weight, entry.witness
+            found.append(Subscription(entry.id, checked.query, valid_from, valid_until, *rest))
         except TocsinError as error:
             errors.append(error)
             complain(str(error))
     return found, errors
-
-
-def _ticks(raw: object | None) -> int | None:
-    return None if raw is None else read_time(raw)
 
 
 def _show(difference: Difference, engine: Engine, new: dict[str, str], console: Console) -> Record:
@@ -160,11 +159,15 @@ def _show(difference: Difference, engine: Engine, new: dict[str, str], console: 
 
 
 def _shown(one: Subscription) -> str:
-    period = [f"from {one.valid_from}"] if one.valid_from is not None else []
-    period += [f"until {one.valid_until}"] if one.valid_until is not None else []
+    bounds = (("from", one.valid_from), ("until", one.valid_until))
+    period = [f"{which} {_bound(bound)}" for which, bound in bounds if bound is not None]
     weight = "" if one.weight == 1.0 else f"  (weight {one.weight})"
     witness = "" if one.witness is None else "  (full witness)"
     return to_text(one.query) + (f"  (valid {' '.join(period)})" if period else "") + weight + witness
+
+
+def _bound(bound: int | datetime) -> int | str:
+    return format_rfc3339(bound) if isinstance(bound, datetime) else bound
 
 
 def _write(engine: Engine, stored: Path) -> None:

@@ -12,14 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.cli import options, terminal
-from tocsin.cli.json_results import Record, reported_errors, write_result
+from tocsin.cli.coverage import observed, warn_of_unseen
+from tocsin.cli.json_results import Record, reported_errors, warning_record, write_result
 from tocsin.cli.output import results
 from tocsin.cli.spark.options import QueryOptions
 from tocsin.cli.subscription_loading import EntryError
 from tocsin.engine import Engine
 from tocsin.engine.backtest import EVERY, Backtest, DayCounts
+from tocsin.formats.files import is_standard
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.check import read_query
+from tocsin.language.schema_inference import ObservedSchema
 from tocsin.model import Filter, Query
 from tocsin.model.errors import SubscriptionError, TocsinError
 
@@ -42,23 +45,26 @@ def backtest(
     Ends with 0; with 1 if a record or a subscription had to be left out; with 2 if nothing could be done.
     """
     with reported_errors(json, _COMMAND):
-        require_time(replay.time_field)
+        if is_standard(events):
+            require_time(replay.time_field)
         options.check_standard_input(events, *(given.subscriptions or ()))
         with terminal.FaultLog(faults) as log:
             queries = read_queries(given.source(log))
             engine = replay.engine(None, log)
             names = _subscribe(engine, queries)
-            source = replay.open(events, engine.ticks)
+            source = replay.open_for(engine, events, quiet=quiet, needs_time=True)
+            schema = ObservedSchema()
             counts = DayCounts(engine.ticks)
             with terminal.progress("events", quiet=quiet) as bar:
-                incoming = terminal.watched(source.blocks(), bar, "counting", source)
+                incoming = observed(terminal.watched(source.blocks(), bar, "counting", source), schema)
                 for notifications in engine.publish_batches(incoming, on_error=log, batch_size=_BATCH):
                     counts.add(notifications)
                 counts.add_each(engine.flush())
         refused = source.reader.refused + engine.stats().refused
         found = counts.result(names, refused)
     show_backtest(found, json)
-    write_result(json, _COMMAND, backtest_record(found), log=log)
+    unseen = warn_of_unseen(engine, schema)
+    write_result(json, _COMMAND, backtest_record(found), warnings=map(warning_record, unseen), log=log)
     if log.count or found.faults:
         raise typer.Exit(1)
 

@@ -15,7 +15,7 @@ from tocsin.cli.terminal import FaultLog, complain, counted, note, progress, war
 from tocsin.formats import EventFile, Fault
 from tocsin.formats.subscription_files import Entry, UnreadableEntryError, read_subscriptions
 from tocsin.language.schema_inference import ObservedSchema
-from tocsin.model import Sequence
+from tocsin.model import Query, Sequence
 from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.sequences.compiling.compiler import compile_sequence
 from tocsin.sequences.dependencies import Dependencies
@@ -84,7 +84,9 @@ def check(
                 reading = options.EventOptions(input_format, stream, stream_field=stream_field)
                 schema = _observed_schema(reading.open(against))
             for entry in watched(entries, bar, "checking", entries):
-                found.check(entry, schema)
+                found.check(entry)
+        if schema is not None:
+            found.compare(schema)
     if not quiet:
         note(
             f"{counted(found.count, 'subscription')}: {len(found.errors):,} at fault, "
@@ -103,9 +105,10 @@ class _Findings:
         self.errors: list[Record] = []
         self.warnings: list[Record] = []
         self._streams = Dependencies()
+        self._read: list[tuple[Entry, Query]] = []
 
-    def check(self, entry: Entry | SubscriptionError, schema: ObservedSchema | None) -> None:
-        """Check one subscription, by itself and against the schema of events."""
+    def check(self, entry: Entry | SubscriptionError) -> None:
+        """Check one subscription by itself."""
         self.count += 1
         try:
             checked = check_entry(entry)
@@ -116,7 +119,17 @@ class _Findings:
             self.errors.append(error_record(error))
             complain(str(error))
             return
-        for warning in checked.warnings + (schema.warnings(checked.query) if schema is not None else ()):
+        self._read.append((entry, checked.query))
+        self._warn(entry, checked.warnings)
+
+    def compare(self, schema: ObservedSchema) -> None:
+        """Compare all subscriptions that could be read with the schema of events."""
+        schema.add_published(query for _, query in self._read)
+        for entry, query in self._read:
+            self._warn(entry, schema.warnings(query))
+
+    def _warn(self, entry: Entry, warnings: tuple[str, ...]) -> None:
+        for warning in warnings:
             self.warnings.append(warning_record(warning, entry))
             warn(f"{entry.location}: subscription `{entry.id}`: {warning}")
 

@@ -8,9 +8,11 @@ from typing import Annotated, Final
 import typer
 
 from tocsin.cli import options, terminal
+from tocsin.cli.coverage import observed, warn_of_unseen
 from tocsin.cli.json_results import Record, reported_errors, warning_record, write_result
 from tocsin.cli.output import results
 from tocsin.formats.notifications import notification_record
+from tocsin.language.schema_inference import ObservedSchema
 
 _COMMAND: Final = "test"
 
@@ -36,17 +38,18 @@ def dry_run(
     with reported_errors(json, _COMMAND):
         with terminal.FaultLog(faults) as log, terminal.progress("events", quiet=quiet) as bar:
             engine = replay.engine("oracle", log)  # loading an index does not pay for one subscription
-            source = replay.open(events, engine.ticks)
             warnings = engine.subscribe(subscription, id="it").warnings
             for warning in warnings:
                 terminal.warn(warning)
-            incoming = terminal.watched(source, bar, "testing", source)
+            source = replay.open_for(engine, events, quiet=quiet)
+            schema = ObservedSchema()
+            incoming = observed(terminal.watched(source, bar, "testing", source), schema, kinds=True)
             size = 1 if source.path is None else 256
             notes = engine.publish_stream(incoming, on_error=log, batch_size=size)
             for one in chain(notes, terminal.flushed(engine)):
                 fired += 1
                 if fired <= limit:
-                    shown.append(notification_record(one))
+                    shown.append(notification_record(one, engine.ticks))
                     events_of = ", ".join(one.event_ids)
                     text = terminal.shortened(terminal.notification_text(one), 200)
                     console.print(f"{events_of}: {text}", markup=False, soft_wrap=True)
@@ -59,7 +62,8 @@ def dry_run(
     )
     if log.count:
         terminal.note(f"{terminal.counted(log.count, 'record')} refused or late")
+    unseen = warn_of_unseen(engine, schema)
     counts = {"events": examined, "fired": fired, "notifications": shown}
-    write_result(json, _COMMAND, counts, warnings=map(warning_record, warnings), log=log)
+    write_result(json, _COMMAND, counts, warnings=map(warning_record, (*warnings, *unseen)), log=log)
     if not fired:
         raise typer.Exit(1)

@@ -71,7 +71,9 @@ def explain(
                 engine = replay.engine("oracle", log)
                 output.warnings = _subscribe(engine, subscription)
                 source = (
-                    None if event is None and graph is not None else replay.open(event or "-", engine.ticks)
+                    None
+                    if event is None and graph is not None
+                    else replay.open_for(engine, event or "-", quiet=quiet)
                 )
                 if isinstance(query, Sequence):
                     is_positive = _explain_sequence(engine, query, source, graph, output)

@@ -20,13 +20,13 @@ from tocsin.model.errors import EventError
 class _JsonText:
     """The events of a text in memory: one JSON document, or JSON lines."""
 
-    def __init__(self, text: bytes, name: str, replay: ReplayOptions) -> None:
+    def __init__(self, text: bytes, name: str, replay: ReplayOptions, stream: str | None) -> None:
         self.size: int | None = None
         self.position = 0
         self._text = text
         self._name = name
         fields = EventFields(id=replay.id_field, stream=replay.stream_field)
-        self._reader = EventReader(fields, stream=replay.stream, clock=lambda: 0)
+        self._reader = EventReader(fields, stream=stream, clock=lambda _: 0)
 
     def __iter__(self) -> Iterator[Event | Fault]:
         for line, record in self._records():
@@ -49,11 +49,11 @@ def open_explained(given: str, replay: ReplayOptions) -> EventFile | _JsonText:
     A file whose name says nothing may hold one JSON document over several lines.
     """
     if given.lstrip().startswith("{"):
-        return _JsonText(_encoded(given), "event", replay)
+        return _JsonText(_encoded(given), "event", replay, replay.stream)
     if is_standard(given):
         if replay.input_format not in (None, Format.JSON, Format.JSONL):
             return replay.open(given)
-        return _JsonText(sys.stdin.buffer.read(), "stdin", replay)
+        return _JsonText(sys.stdin.buffer.read(), "stdin", replay, replay.stream)
     path = Path(given)
     if not is_readable(path):
         folder = f": {unreadable_reason(path)}" if path.is_dir() else ""
@@ -62,7 +62,7 @@ def open_explained(given: str, replay: ReplayOptions) -> EventFile | _JsonText:
         ".gz",
         ".zst",
     ):
-        return _JsonText(path.read_bytes(), given, replay)
+        return _JsonText(path.read_bytes(), given, replay, replay.stream_of(given))
     return replay.open(given)
 
 

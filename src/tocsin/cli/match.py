@@ -14,16 +14,19 @@ from rich.console import Console
 from rich.text import Text
 
 from tocsin.cli import options, terminal
+from tocsin.cli.coverage import observed, warn_of_unseen
 from tocsin.cli.output import no_standard_output, standard_output
 from tocsin.cli.subscription_loading import load_entries, load_template, load_texts
 from tocsin.engine import Engine
 from tocsin.engine.notifications import Notifications, first_answer
 from tocsin.formats.files import is_standard
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
+from tocsin.language.schema_inference import ObservedSchema
 from tocsin.matching import registered_matchers
 from tocsin.matching.ranking import check_event_weights
 from tocsin.model import Notification, View
 from tocsin.model.errors import TocsinError
+from tocsin.model.ticks import StreamTicks
 
 _BATCH = 256
 _WEIGHT = "attribute=number, such as price=2.5"
@@ -35,6 +38,13 @@ class OutputFormat(StrEnum):
     TABLE = "table"
     JSONL = "jsonl"
     PARQUET = "parquet"
+
+
+class TimeFormat(StrEnum):
+    """How times are written in JSON."""
+
+    ISO = "iso"
+    TICKS = "ticks"
 
 
 @options.with_option_groups
@@ -55,6 +65,10 @@ def match(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write notifications to this file.", dir_okay=False)
     ] = None,
+    times: Annotated[
+        TimeFormat,
+        typer.Option(help="Times in JSON lines: texts of ISO 8601 where they count from 1970, or ticks."),
+    ] = TimeFormat.ISO,
     matcher: Annotated[
         str | None,
         typer.Option(
@@ -105,14 +119,16 @@ def match(
         engine = replay.engine(matcher, log)
         if load_tables is not None:
             engine.load_tables(load_tables)
-        source = replay.open(events, engine.ticks, valid_until_field)
         _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
-        writer = _writer(output, format, live=source.path is None)
+        source = replay.open_for(engine, events, valid_until_field, quiet=quiet)
+        schema = ObservedSchema()
+        ticks = engine.ticks if times is TimeFormat.ISO else None
+        writer = _writer(output, format, ticks, live=source.path is None)
         stack.enter_context(writer)
         bar = stack.enter_context(terminal.progress("events", quiet=quiet))
         # A pipe delivers events one by one, and each is matched before the next one is read.
         batch = 1 if source.path is None else _BATCH
-        incoming = terminal.watched(source.blocks(), bar, "matching", source)
+        incoming = observed(terminal.watched(source.blocks(), bar, "matching", source), schema)
         count = _write(writer, _first_answers(engine) if load_tables is not None else ())
         for notifications in engine.publish_batches(
             incoming, on_error=log, batch_size=batch, top=top, weights=weights
@@ -122,6 +138,8 @@ def match(
         if save_tables is not None:
             engine.save_tables(save_tables)
     stats = engine.stats()
+    if not quiet:
+        warn_of_unseen(engine, schema)
     if not quiet and terminal.errors.is_terminal:
         refused = stats.refused + source.reader.refused
         late = stats.late + stats.views.late
@@ -141,7 +159,7 @@ def _write(writer: _Writer, notifications: Iterable[Notification]) -> int:
     """Write notifications, those of a batch all at once, and return how many there were."""
     if isinstance(notifications, Notifications):
         if isinstance(writer, JsonNotifications):
-            writer.write_lines(notifications.json_lines())
+            writer.write_lines(notifications.json_lines(writer.ticks))
             return len(notifications)
         if isinstance(writer, ParquetNotifications):
             writer.write_table(notifications.with_events())
@@ -195,7 +213,9 @@ def _load(
         raise TocsinError("no subscription could be read")
 
 
-def _writer(output: Path | None, format: OutputFormat | None, *, live: bool) -> _Writer:
+def _writer(
+    output: Path | None, format: OutputFormat | None, ticks: StreamTicks | None, *, live: bool
+) -> _Writer:
     """Return the writer of notifications for a file or standard output, in a format that may follow from them."""
     if output is not None and is_standard(output):
         output = None
@@ -212,7 +232,8 @@ def _writer(output: Path | None, format: OutputFormat | None, *, live: bool) -> 
             raise TocsinError("Parquet needs a file: --output FILE")
         return ParquetNotifications(output)
     if format is OutputFormat.JSONL:
-        return JsonNotifications(standard_output() if output is None else output.open("wb"), live=live)
+        file = standard_output() if output is None else output.open("wb")
+        return JsonNotifications(file, live=live, ticks=ticks)
     return _NotificationTable(output)
 
 

@@ -12,12 +12,16 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from tocsin.cli.terminal import note
 from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields, EventFile, EventReader, Format, open_events
-from tocsin.formats.files import is_standard
+from tocsin.formats.files import format_of, is_standard, stem_of
+from tocsin.formats.time_fields import find_time_fields
 from tocsin.model import Event
-from tocsin.model.errors import KindError, TocsinError
+from tocsin.model.errors import EventError, KindError, TocsinError
 from tocsin.model.ticks import StreamTicks
+
+_FEW = 5  # candidates that an error names
 
 
 def _event_field(flag: str, text: str) -> Any:
@@ -61,11 +65,35 @@ InputFormat: TypeAlias = Annotated[
     typer.Option("--input-format", help="The format of the events, if it is not the file's suffix."),
 ]
 Stream: TypeAlias = Annotated[
-    str | None, typer.Option(help="The stream of events that have no stream of their own.")
+    str | None,
+    typer.Option(
+        help="The stream of events that have no stream of their own; without it, the file's name without suffixes."
+    ),
 ]
 TimeField: TypeAlias = Annotated[
     str | None,
-    _event_field("--time-field", "The attribute with the time at which an event ended; without it, now."),
+    _event_field(
+        "--time-field",
+        "The attribute with the time at which an event ended. If it matters and is not given, it is found by name and "
+        "values; otherwise the time is that of reading.",
+    ),
+]
+Now: TypeAlias = Annotated[
+    bool, _event_field("--now", "Take the time at which an event is read, also for sequences and validity.")
+]
+TimeUnitName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--time-unit",
+        help="What numbers in time fields count: ticks, or seconds, milliseconds, microseconds or nanoseconds since "
+        "1970; without it, the size of the first number decides.",
+        rich_help_panel="Event fields",
+        metavar="UNIT",
+    ),
+]
+TimeZone: TypeAlias = Annotated[
+    str,
+    _event_field("--timezone", "The time zone of times that have none, such as Europe/Oslo or +01:00."),
 ]
 StartField: TypeAlias = Annotated[
     str | None, _event_field("--start-field", "The attribute with the time at which an event started.")
@@ -82,11 +110,10 @@ ValidUntilField: TypeAlias = Annotated[
     ),
 ]
 OutOfOrderness: TypeAlias = Annotated[
-    int,
+    str,
     typer.Option(
-        min=0,
-        help="The number of ticks by which events may arrive out of order for sequences.",
-        metavar="TICKS",
+        help="By how much events may arrive out of order for sequences: a length such as '5 minutes', or ticks.",
+        metavar="LENGTH",
     ),
 ]
 StreamTick: TypeAlias = Annotated[
@@ -124,19 +151,37 @@ class EventOptions(OptionGroup):
     stream_field: StreamField = None
 
     def open(
-        self, source: str, ticks: StreamTicks | None = None, valid_until_field: str | None = None
+        self,
+        source: str,
+        ticks: StreamTicks | None = None,
+        *,
+        time_field: str | None = None,
+        valid_until_field: str | None = None,
     ) -> EventFile:
-        """Return the events of a file or of standard input; `ticks` says how long each stream's ticks are."""
-        fields = (self.id_field, self.time_field, self.start_field, self.stream_field, valid_until_field)
-        reader = EventReader(EventFields(*fields), stream=self.stream, ticks=ticks)
+        """Return the events of a file or of standard input; `ticks` says how the times of each stream are read.
+
+        `time_field` is the one to take if none was given. A file's events are of the stream that is called like the file.
+        """
+        time = self.time_field or time_field
+        fields = EventFields(self.id_field, time, self.start_field, self.stream_field, valid_until_field)
+        reader = EventReader(fields, stream=self.stream_of(source), ticks=ticks)
         return open_events(source, reader, format=self.input_format)
+
+    def stream_of(self, source: str) -> str | None:
+        """Return the stream of a source's events that have none of their own."""
+        if self.stream is not None or self.stream_field is not None or is_standard(source):
+            return self.stream
+        return stem_of(Path(source))
 
 
 @dataclass(frozen=True)
 class ReplayOptions(EventOptions):
     """How events are replayed through an engine: their order, the ticks of streams, and the tables."""
 
-    out_of_orderness: OutOfOrderness = 0
+    now: Now = False
+    time_unit: TimeUnitName = None
+    timezone: TimeZone = "UTC"
+    out_of_orderness: OutOfOrderness = "0"
     tick: StreamTick = None
     table: Tables = None
 
@@ -148,15 +193,66 @@ class ReplayOptions(EventOptions):
 
         def late(event: Event) -> None:
             report(
-                f"{event.id}: it ended at {event.end}, before an event that came earlier, and reaches no sequence; "
-                "--out-of-orderness says by how many ticks events may come out of order"
+                f"{event.id}: it ended at {engine.ticks.shown(event.end, event.stream)}, before an event that came "
+                "earlier, and reaches no sequence; --out-of-orderness says by how much events may come out of order"
             )
 
-        order: dict[str, Any] = {"lateness": 2**62, "out_of_orderness": self.out_of_orderness}
-        engine = Engine(matcher=matcher, clock=EventClock(), on_late=late, **order)
+        if self.now and self.time_field is not None:
+            raise TocsinError(
+                "--now takes the time of reading, and --time-field an attribute: give one of them"
+            )
+        delay = self.out_of_orderness.strip()
+        order: dict[str, Any] = {
+            "lateness": 2**62,
+            "out_of_orderness": int(delay) if delay.isdecimal() else delay,
+        }
+        times: dict[str, Any] = {"timezone": self.timezone, "time_unit": self.time_unit}
+        engine = Engine(matcher=matcher, clock=EventClock(), on_late=late, **order, **times)
         _declare_ticks(engine, self.tick or ())
         _declare_tables(engine, self.table or ())
         return engine
+
+    def open_for(
+        self,
+        engine: Engine,
+        source: str,
+        valid_until_field: str | None = None,
+        *,
+        quiet: bool = False,
+        needs_time: bool = False,
+    ) -> EventFile:
+        """Return the events to publish to an engine that has its subscriptions.
+
+        If it matters to them, or to the caller, when events happened, a file's time field is found, or `EventError` names the candidates.
+        """
+        found: str | None = None
+        needs_time = needs_time or engine.needs_event_times or valid_until_field is not None
+        if needs_time and self.time_field is None and not self.now:
+            found = self._find_time_field(source, quiet=quiet)
+        return self.open(source, engine.ticks, time_field=found, valid_until_field=valid_until_field)
+
+    def _find_time_field(self, source: str, *, quiet: bool) -> str | None:
+        """Return the attribute with the time of a file's events; None for a pipe, whose events happen now."""
+        path = Path(source)
+        if is_standard(source) or not path.is_file():
+            if not quiet:
+                note("the time of an event is the time at which it is read; --time-field names an attribute")
+            return None
+        fields = find_time_fields(path, self.input_format or format_of(path))
+        if fields.best is not None:
+            if not quiet:
+                note(
+                    f"the time of an event is its `{fields.best}`; --time-field names another attribute, and --now "
+                    "takes the time of reading"
+                )
+            return fields.best
+        which = (
+            f" ({', '.join(f'`{name}`' for name in fields.candidates[:_FEW])}?)" if fields.candidates else ""
+        )
+        raise EventError(
+            f"it matters when events happened, and no attribute of {source} is their time beyond doubt: name one with "
+            f"--time-field{which}, or take the time of reading with --now"
+        )
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -11,8 +11,8 @@ from tocsin.engine.clock import Clock
 from tocsin.engine.event_sources import (
     EventSource,
     GivenTable,
-    as_arrow,
     as_columns,
+    checked_source,
     dict_rows,
     read_blocks,
     read_events,
@@ -47,7 +47,7 @@ class BatchMatcher:
 
     def match(self, events: EventSource, stream: str | None, top: TopK | None) -> NamedMatches:
         """Return, per row, the filters it satisfies: by the column where `events` have columns, else by the row."""
-        events = as_arrow(events)
+        events = checked_source(events)
         if top is not None:
             return self._match_rows(list(read_events(events, self._reader, stream)), top)
         columns = self._columns(events, stream)

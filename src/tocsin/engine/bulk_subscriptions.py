@@ -64,7 +64,7 @@ class BulkSubscriptions:
         self._positions = {}
         for position, one in enumerate(part, self._given):
             try:
-                options = one.options()
+                options = one.options(self._store.sequences.ticks.zone)
                 if one.id in new and not self._replace:
                     raise already_subscribed(one.id)
                 new[one.id], warnings = self._store.compile_with_warnings(one.id, one.query, options)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tocsin.engine.filter_runtime import FilterRuntime
 from tocsin.engine.notifications import FilterNotifications, ViewNotifications
-from tocsin.engine.reorder_buffer import ReorderBuffer
+from tocsin.engine.reorder_buffer import Delay, ReorderBuffer
 from tocsin.engine.results import DryRun
 from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.formats import Fault
@@ -25,7 +25,7 @@ _ID = "test"
 
 
 def dry_run(
-    query: Query, rows: Sequence[Event | Fault], store: SubscriptionStore, out_of_orderness: int
+    query: Query, rows: Sequence[Event | Fault], store: SubscriptionStore, out_of_orderness: Delay
 ) -> DryRun:
     """Return the matches that a query would have had in these events alone, and the faults among them."""
     faults = tuple(row for row in rows if isinstance(row, Fault))
@@ -53,7 +53,7 @@ def _dry_run_sequence(
     events: Sequence[Event],
     faults: tuple[Fault, ...],
     sequences: SequenceRuntime,
-    out_of_orderness: int,
+    out_of_orderness: Delay,
 ) -> DryRun:
     """Return the sequences that events complete, in a matcher of its own."""
     compiled, matcher = sequences.dry_run(query)

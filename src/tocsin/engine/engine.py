@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
 from functools import partial
 from itertools import islice
 from os import PathLike
@@ -19,14 +20,14 @@ from msgspec.structs import replace as changed
 from tocsin.display.text import counted, summary
 from tocsin.engine.batch_matching import BatchMatcher
 from tocsin.engine.bulk_subscriptions import TOGETHER, BulkSubscriptions, exchange
-from tocsin.engine.clock import Clock, SystemClock
+from tocsin.engine.clock import Clock, EventClock, SystemClock
 from tocsin.engine.delivery import Callback, Listener, check_callback
 from tocsin.engine.dry_run import dry_run
-from tocsin.engine.engine_options import EngineOptions
+from tocsin.engine.engine_options import EngineOptions, plain_delay
 from tocsin.engine.event_sources import (
     EventSource,
-    as_arrow,
     check_no_faults,
+    checked_source,
     is_at_hand,
     read_events,
     require_columns,
@@ -39,7 +40,7 @@ from tocsin.engine.notifications import Notifications
 from tocsin.engine.pace import Pace
 from tocsin.engine.pipeline import EventPipeline, Report
 from tocsin.engine.publishing import BatchPublisher
-from tocsin.engine.reorder_buffer import ReorderBuffer
+from tocsin.engine.reorder_buffer import Delay, ReorderBuffer
 from tocsin.engine.results import DryRun, EngineStats, NamedAnswerChanges, NamedMatches, NamedSequenceMatches
 from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.engine.top_k import TopK
@@ -51,12 +52,14 @@ from tocsin.language.explanation import EventExplanation
 from tocsin.language.template.columns import Rows
 from tocsin.matching.ranking import EventWeights, Weight
 from tocsin.matching.statistics import Statistics
-from tocsin.model import Event, Notification, Subscription, View, read_event
+from tocsin.model import Event, Notification, Query, Subscription, View, read_event
 from tocsin.model import Sequence as SequenceQuery
-from tocsin.model.errors import ApplyError, EventError, SubscriptionError, TocsinError
-from tocsin.model.event import DELETIONS, check_event, check_times
+from tocsin.model.errors import ApplyError, EventError, SubscriptionError
+from tocsin.model.event import DELETIONS, check_event, read_given_time
+from tocsin.model.options import ALWAYS
 from tocsin.model.subscription import Answer
-from tocsin.model.ticks import StreamTicks, Tick
+from tocsin.model.ticks import StreamTicks, Tick, read_time_unit
+from tocsin.model.timestamps import read_zone, zone_name
 from tocsin.sequences.explanation import SequenceExplanation
 from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.runtime import SequenceRuntime
@@ -85,10 +88,14 @@ class Engine:
     must have a disjunctive one within the limit. `statistics` of earlier events help an index to choose by cost.
 
     `clock` gives the time of events that have none, and decides when expired subscriptions are removed; `lateness` is
-    how many ticks longer an expired subscription stays for events that come late.
+    how much longer an expired subscription stays for events that come late: ticks, or a length such as `"5 minutes"`.
+
+    Times without a zone are of `timezone`, by default UTC. The numbers in the time field of a stream whose tick is not
+    declared count `time_unit`: ticks, seconds, milliseconds, microseconds or nanoseconds since 1970; without it, the
+    first number decides by its size: below 10**8 ticks, below 10**11 seconds, and so on by thousands.
 
     Sequences see events in the order of their end. An event waits until another has come that ends `out_of_orderness`
-    ticks later, so that events may come out of order by as much; `on_late` is called with those that come later still,
+    later (ticks, or a length of time), so that events may come out of order by as much; `on_late` is called with those that come later still,
     which reach filters only. Without it the first one is logged, and all are counted. `memory_limit` is how many bytes
     the partial matches of sequences may take; beyond it the oldest are dropped and counted.
 
@@ -108,32 +115,42 @@ class Engine:
         matcher: str | None = None,
         statistics: Statistics | None = None,
         clock: Clock | None = None,
-        lateness: int = 0,
-        out_of_orderness: int = 0,
+        timezone: str | tzinfo = UTC,
+        time_unit: str | None = None,
+        lateness: Tick = 0,
+        out_of_orderness: Tick = 0,
         on_late: Callable[[Event], object] | None = None,
         memory_limit: int | None = None,
         view_matcher: str | None = None,
     ) -> None:
-        self._options = EngineOptions(matcher, lateness, out_of_orderness, memory_limit, view_matcher)
-        self._has_statistics = statistics is not None
-        if out_of_orderness < 0:
-            raise TocsinError(f"`out_of_orderness` is a number of ticks from 0 on, not {out_of_orderness}")
-        self._clock = clock or SystemClock()
-        self._reader = EventReader(
-            clock=None if type(self._clock) is SystemClock else self._clock.now, ticks=StreamTicks()
+        order = Delay.read("out_of_orderness", out_of_orderness)
+        zone = read_zone(timezone)
+        self._options = EngineOptions(
+            matcher,
+            plain_delay(lateness),
+            plain_delay(out_of_orderness),
+            memory_limit,
+            view_matcher,
+            zone_name(zone),
+            time_unit,
         )
-        self._out_of_orderness = out_of_orderness
+        self._has_statistics = statistics is not None
+        self._clock = clock or SystemClock()
+        ticks = StreamTicks(zone=zone, unit=read_time_unit(time_unit))
+        self._reader = EventReader(
+            clock=None if type(self._clock) is SystemClock else self._now_for, ticks=ticks
+        )
+        self._out_of_orderness = order
         self._on_late = on_late or LateLog()
-        self._buffer = ReorderBuffer(self._reader.ticks, out_of_orderness)
+        self._buffer = ReorderBuffer(ticks, order)
         new_matcher = partial(_new_sequence_matcher, matcher, statistics, memory_limit)
         self._store = SubscriptionStore(
             FilterRuntime(matcher, statistics),
-            SequenceRuntime(self._reader.ticks, self._buffer, new_matcher),
+            SequenceRuntime(ticks, self._buffer, new_matcher),
             ViewRuntime(view_matcher),
             self._clock,
-            max(
-                lateness, out_of_orderness
-            ),  # late and buffered events match the same subscriptions as on time
+            # Late and buffered events match the same subscriptions as on time.
+            max(Delay.read("lateness", lateness).amount, order.amount),
         )
         self._pipeline = EventPipeline(self._store, self._buffer, self._reader, self._clock)
         self._lock = RLock()
@@ -210,7 +227,9 @@ class Engine:
         check_id(name)
         if deliver is not None:
             check_callback(deliver)
-        options = read_options(valid_from, valid_until, owner, name, weight=weight, witness=witness)
+        options = read_options(
+            valid_from, valid_until, owner, name, weight=weight, witness=witness, zone=self.ticks.zone
+        )
         compiled, warnings = self._store.compile_with_warnings(name, query, options)
         with self._lock:
             self._pipeline.expire()
@@ -271,7 +290,9 @@ class Engine:
         """
         if deliver is not None:
             check_callback(deliver)
-        options = read_options(valid_from, valid_until, owner, weight=weight, witness=witness)
+        options = read_options(
+            valid_from, valid_until, owner, weight=weight, witness=witness, zone=self.ticks.zone
+        )
         parsed = template if isinstance(template, Template) else Template(template)
         made = self._store.compile_template(parsed, rows, id, options)
         with self._lock:
@@ -344,6 +365,23 @@ class Engine:
         with self._lock:
             self._pipeline.expire()
             return iter(self._store.subscriptions(owner))
+
+    def query_shapes(self) -> Iterator[Query]:
+        """Return the queries of all subscriptions; of those that differ in their constants only, one.
+
+        >>> engine = Engine()
+        >>> _ = engine.subscribe_all({"a": "price > 100", "b": "price > 200"})
+        >>> len(list(engine.query_shapes()))
+        1
+        """
+        with self._lock:
+            return iter(list(self._store.queries.shapes()))
+
+    @property
+    def needs_event_times(self) -> bool:
+        """Tell whether it matters when events happened: for sequences, and for subscriptions of limited validity."""
+        with self._lock:
+            return self._store.registry.has_validity or len(self._store.sequences) > 0
 
     def owner(self, id: str) -> str | None:
         """Return the owner of a subscription."""
@@ -741,11 +779,11 @@ class Engine:
             if isinstance(found.query, SequenceQuery):
                 return self._store.sequences.explain(number, found, read)
             if isinstance(found.query, View) and read is not None:
-                return self._store.views.explain(number, found, read)
+                return self._store.views.explain(number, found, read, self.ticks)
         if read is None:
             kind = "view" if isinstance(found.query, View) else "filter"
             raise EventError(f"`{subscription}` is a {kind}, which is explained by an event; give one")
-        return self._store.filters.explain(found, read)
+        return self._store.filters.explain(found, read, self.ticks)
 
     def test(
         self,
@@ -762,7 +800,7 @@ class Engine:
         """
         checked = read_query(query)
         fields = EventFields(time=time, start=start)
-        rows = list(read_events(as_arrow(events), self._reader, stream, fields))
+        rows = list(read_events(checked_source(events), self._reader, stream, fields))
         found = dry_run(checked.query, rows, self._store, self._out_of_orderness)
         streams = (row.stream for row in rows if isinstance(row, Event))
         tick = self.ticks.length(next(streams, None))
@@ -810,17 +848,36 @@ class Engine:
         is_mapping = type(event) is dict or isinstance(event, Mapping)  # asking the latter takes long
         if given == _NOTHING and is_mapping and SPEC_VERSION in event:
             return read_cloud_event(event, now=self._reader.now(str(event.get("type"))), ticks=ticks)
-        if ticks.unit_uses:
-            check_times(ticks, stream, time=time, start=start)
-        if time is None:
-            time = self._clock.now()
-            if (
-                stream is not None and type(self._clock) is SystemClock
-            ):  # other clocks count the events' ticks
-                time //= ticks.lengths.get(stream, 1)
+        if type(time) is int and stream in ticks.plain:
+            end = time
+        elif time is not None:
+            end = read_given_time(ticks, stream, "time", time)
+        elif type(self._clock) is SystemClock:
+            end = self._clock.now() // (1 if stream is None else ticks.lengths.get(stream, 1))
+        else:  # another clock counts the events' ticks
+            end = self._now_for(stream)
         return read_event(
-            event, stream=stream, id=id, time=time, start=start, valid_until=valid_until, ticks=ticks
+            event,
+            stream=stream,
+            id=id,
+            time=end,
+            start=None if start is None else read_given_time(ticks, stream, "start", start),
+            valid_until=None
+            if valid_until is None
+            else read_given_time(ticks, stream, "valid_until", valid_until),
+            ticks=ticks,
         )
+
+    def _now_for(self, stream: str | None) -> int:
+        """Return the clock's time for an event of a stream that has none of its own."""
+        now = self._clock.now()
+        if isinstance(self._clock, EventClock) and (
+            self._store.sequences.reads(stream) or (self._store.registry.has_validity and now == ALWAYS)
+        ):
+            raise EventError(
+                "the event has no time, and an `EventClock` takes the time from events; give `time`, or use the `SystemClock`"
+            )
+        return now
 
 
 def _new_sequence_matcher(

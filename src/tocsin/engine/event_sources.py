@@ -24,8 +24,8 @@ from tocsin.matching.encoding.columns import distinct_texts, is_text, plain_valu
 from tocsin.matching.encoding.streams import StreamColumn
 from tocsin.matching.timed_batch import RowNames, RowValidity, TimedRows
 from tocsin.model.errors import EventError, KindError
-from tocsin.model.event import Event, check_times
-from tocsin.model.ticks import StreamTicks
+from tocsin.model.event import Event, read_given_time
+from tocsin.model.ticks import StreamTicks, TimeUnit
 
 EventSource: TypeAlias = Iterable[Mapping[str, object] | Event | Fault] | Any
 """Dicts, events, a table, or an iterator of any of these.
@@ -37,12 +37,24 @@ interchange protocol of data frames (`__dataframe__`).
 _TO_MICROSECONDS: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _LONGEST: Final = 2**63 - 1
 _MOST_TICKS: Final = 16  # lengths of ticks in a block of several streams
+_EXACT: Final = 2**53  # every integer up to this is a float
 _FEWEST_ROWS: Final = 16  # dicts for which columns are worth their making
 
 
 def is_at_hand(events: EventSource) -> bool:
     """Tell whether all events are there already, so that they can be taken many at a time."""
     return _is_table(events) or isinstance(events, Sequence)
+
+
+def checked_source(events: EventSource) -> EventSource:
+    """Return a source of events as `as_arrow` does; raise `EventError` for what can be none, such as a single dict."""
+    if isinstance(events, Mapping):
+        raise EventError("events are expected, and this is one; put it into a list, or `publish` it")
+    if isinstance(events, (str, bytes, bytearray, Event)):
+        raise EventError(
+            f"events are expected, not {_named(events)}; give dicts, a table, or `open_events(path)` for a file"
+        )
+    return as_arrow(events)
 
 
 def as_arrow(events: EventSource) -> EventSource:
@@ -65,6 +77,11 @@ def as_arrow(events: EventSource) -> EventSource:
     from pyarrow.interchange import from_dataframe  # noqa: PLC0415 - seldom needed
 
     return from_dataframe(events)
+
+
+def _named(one: object) -> str:
+    kinds = {str: "a text", Event: "a single `Event`"}
+    return kinds.get(type(one), "bytes")
 
 
 def _is_table(events: EventSource) -> bool:
@@ -224,9 +241,11 @@ def _with_times(
             return None
         return TimedRows(events, times.starts, times.ends, names=names, validity=times.validity)
     ticks = reader.ticks
-    alike: dict[tuple[int, bool], list[str]] = {}  # streams whose times are read alike
+    alike: dict[tuple[int, bool, TimeUnit | None], list[str]] = {}  # streams whose times are read alike
+    units = _fixed_units(events, events.streams, fields, ticks)
     for name in events.streams.names:
-        alike.setdefault((ticks.length(name), ticks.needs_declaration(name)), []).append(name)
+        key = ticks.length(name), ticks.needs_declaration(name), units.get(name)
+        alike.setdefault(key, []).append(name)
     if len(alike) > _MOST_TICKS:
         return None
     starts, ends = np.zeros(len(events), dtype=np.int64), np.zeros(len(events), dtype=np.int64)
@@ -235,12 +254,33 @@ def _with_times(
         times = _times(events.with_stream(same[0]), reader, fields)
         if times is None:
             return None
+        if ticks.counts_dates(same[0]):
+            for name in same:
+                ticks.saw_date(name)
         own = np.logical_or.reduce([events.streams.has(name) for name in same])
         starts[own], ends[own] = times.starts[own], times.ends[own]
         if times.validity is not None:
             until[own], is_kept[own] = times.validity.until[own], times.validity.is_kept[own]
     validity = RowValidity(until, is_kept) if is_kept.any() else None
     return TimedRows(events, starts, ends, names=names, validity=validity)
+
+
+def _fixed_units(
+    events: ArrowEvents, streams: StreamColumn, fields: EventFields, ticks: StreamTicks
+) -> dict[str, TimeUnit]:
+    """Return what the numbers in time fields count, by stream; the first number of each decides, as in row after row."""
+    for path in (fields.time, fields.start, fields.valid_until):
+        found = events.leaves_at(path) if path is not None else ()
+        if len(found) != 1 or not (pa.types.is_integer(found[0].type) or pa.types.is_floating(found[0].type)):
+            continue
+        numbers, valid = plain_values(found[0])
+        first: dict[str, TimeUnit] = {}
+        for name in streams.names:
+            own = streams.has(name) if valid is None else streams.has(name) & valid
+            if own.any():
+                first[name] = ticks.unit_of(numbers[int(np.argmax(own))].item(), name)
+        return first
+    return {}
 
 
 class _Times(Struct, frozen=True):
@@ -270,7 +310,15 @@ def _times(events: ArrowEvents, reader: EventReader, fields: EventFields) -> _Ti
         starts, ends, faults = table_times(events, fields.time, fields.start, reader.ticks)
     except EventError:
         return None
-    return None if faults else _Times(starts, ends, validity)
+    if faults or (len(ends) and _are_inexact(events, fields) and np.abs(ends).max() >= _EXACT):
+        return None
+    return _Times(starts, ends, validity)
+
+
+def _are_inexact(events: ArrowEvents, fields: EventFields) -> bool:
+    """Tell whether times are floats, among which integers may stand."""
+    paths = (path for path in (fields.time, fields.start) if path is not None)
+    return any(pa.types.is_floating(events.leaves_at(path)[0].type) for path in paths)
 
 
 def _validity(events: ArrowEvents, path: str, ticks: StreamTicks) -> RowValidity | None:
@@ -305,9 +353,8 @@ def _is_id(kind: Any) -> bool:
 
 
 def _is_time(kind: Any) -> bool:
-    return _is_id(kind) or bool(
-        pa.types.is_timestamp(kind.value_type if pa.types.is_dictionary(kind) else kind)
-    )
+    is_date = pa.types.is_timestamp(kind.value_type if pa.types.is_dictionary(kind) else kind)
+    return _is_id(kind) or bool(is_date or pa.types.is_floating(kind))
 
 
 def check_no_faults(faults: Mapping[int, str]) -> None:
@@ -347,10 +394,17 @@ def _ticks_of(
     found_leaves = table.leaves_at(name)
     column = found_leaves[0] if found_leaves else pa.nulls(len(table))
     kind = column.type
-    if pa.types.is_integer(kind) and not column.null_count and kind != pa.uint64():
-        check_times(ticks, table.stream, **{what: 0})
-        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+    if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and not column.null_count:
+        numbers = column.to_numpy(zero_copy_only=False)
+        if pa.types.is_integer(kind) or np.isfinite(numbers).all():
+            try:
+                counted = ticks.read_column(numbers, table.stream)
+            except KindError as fault:
+                raise EventError(f"`{what}`: {fault}") from None
+            if counted is not None:
+                return counted
     if pa.types.is_timestamp(kind) and not column.null_count:
+        ticks.saw_date(table.stream)
         counted = np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False), dtype=np.int64)
         factor, divisor = _TO_MICROSECONDS[kind.unit]
         if len(counted) and max(int(counted.max()), -int(counted.min())) <= _LONGEST // factor:
@@ -364,9 +418,8 @@ def _ticks_of(
         try:
             if raw is None:
                 raise missing_field(name, what)
-            check_times(ticks, table.stream, **{what: raw})
-            found[position] = ticks.read(raw, table.stream)
-        except (EventError, KindError) as fault:
+            found[position] = read_given_time(ticks, table.stream, what, raw)
+        except EventError as fault:
             faults.setdefault(position, str(fault))
     return found
 
@@ -380,9 +433,8 @@ def _ticks_of_texts(
     wrong: dict[int, str] = {}
     for number, word in enumerate(words):
         try:
-            check_times(ticks, stream, **{what: word})
-            moments[number] = ticks.read(word, stream)
-        except (EventError, KindError) as fault:
+            moments[number] = read_given_time(ticks, stream, what, word)
+        except EventError as fault:
             wrong[number] = str(fault)
     for position in np.flatnonzero(np.isin(positions, list(wrong))).tolist():
         faults.setdefault(position, wrong[int(positions[position])])

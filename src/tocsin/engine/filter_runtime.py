@@ -31,6 +31,7 @@ from tocsin.model import Event, Filter, Subscription
 from tocsin.model.errors import TemplateError
 from tocsin.model.event import is_deletion, matchable
 from tocsin.model.options import SubscriptionOptions
+from tocsin.model.ticks import StreamTicks
 from tocsin.model.values import Value
 from tocsin.subscriptions.filters import CompiledFilter, FilterCompiler, require_filter
 
@@ -183,20 +184,20 @@ class FilterRuntime:
         """Return the filters that time satisfies without an event: none."""
         return NO_FILTER_MATCHES
 
-    def explain(self, subscription: Subscription, event: Event) -> EventExplanation:
+    def explain(self, subscription: Subscription, event: Event, ticks: StreamTicks) -> EventExplanation:
         """Return why a filter would be notified of an event, or would not."""
         query = require_filter(subscription.query, subscription.id)
-        outside = _outside(query, subscription, event)
+        outside = _outside(query, subscription, event, ticks)
         reason = explain_condition(query.condition, matchable(event).attributes)
         return EventExplanation(subscription.id, reason.truth is True and not outside, reason, outside)
 
     def dry_run(self, query: Filter, events: Sequence[Event]) -> tuple[Event, ...]:
         """Return the events that a filter matches, without an index."""
-        alone = Subscription("test", query)
+        alone, ticks = Subscription("test", query), StreamTicks()
         return tuple(
             event
             for event in events
-            if not _outside(query, alone, event)
+            if not _outside(query, alone, event, ticks)
             and condition_truth(query.condition, matchable(event).attributes) is True
         )
 
@@ -207,13 +208,13 @@ class FilterRuntime:
         return create_matcher(self._name, **known)
 
 
-def _outside(query: Filter, subscription: Subscription, event: Event) -> tuple[str, ...]:
+def _outside(query: Filter, subscription: Subscription, event: Event, ticks: StreamTicks) -> tuple[str, ...]:
     """Return why an event does not reach a filter's condition: its stream, its time, or that it is a deletion."""
     reasons = []
     if query.stream is not None and query.stream != event.stream:
         of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
         reasons.append(f"it reads stream `{query.stream}`, the event is {of}")
-    reasons += subscription.outside_validity(event)
+    reasons += subscription.outside_validity(event, ticks)
     if is_deletion(event):
         reasons.append("the event is a deletion, which reaches no filter")
     return tuple(reasons)

@@ -22,7 +22,7 @@ class LateLog:
             self._has_logged = True
             _log.warning(
                 "event `%s` of stream `%s` ended at %d, before one that has come already: it reaches no sequence. If "
-                "events may come out of order, say by how many ticks: `Engine(out_of_orderness=…)`; if streams count "
+                "events may come out of order, say by how much: `Engine(out_of_orderness=…)`; if streams count "
                 "different ticks, declare them: `engine.stream(…, tick=…)`. Further ones are only counted: "
                 "`stats().late`",
                 event.id,

@@ -28,6 +28,7 @@ from tocsin.model import Event, Notification
 from tocsin.model.event import STREAM
 from tocsin.model.queries import SelectItem
 from tocsin.model.subscription import Answer
+from tocsin.model.ticks import StreamTicks
 from tocsin.views.answer_changes import AnswerChanges, number_answer
 
 NOTIFICATION_COLUMNS: Final = (
@@ -60,7 +61,7 @@ class NotificationPart(Protocol):
     def notification(self, i: int) -> Notification:
         """Return the i-th notification."""
 
-    def lines(self) -> Callable[[int], bytes]:
+    def lines(self, ticks: StreamTicks | None) -> Callable[[int], bytes]:
         """Return a function that gives the i-th notification as a line of JSON; what several share is encoded once."""
 
     def to_arrow(self) -> pa.Table:
@@ -100,7 +101,7 @@ class FilterNotifications(Struct, frozen=True):
         """Read all events at once, which is quicker than one by one."""
         self.events.read_ahead(np.unique(self.positions))
 
-    def lines(self) -> Callable[[int], bytes]:
+    def lines(self, ticks: StreamTicks | None) -> Callable[[int], bytes]:
         """Return a function that gives the i-th notification as a line of JSON."""
         self.read_events()
         positions, ids, selects, scores = self.positions.tolist(), self.ids, self.selects, self.scores
@@ -115,7 +116,7 @@ class FilterNotifications(Struct, frozen=True):
                 subscription = texts[id_] = b'{"subscription":' + encode_json(id_)
             encoded = events.get(position)
             if encoded is None:
-                encoded = events[position] = _encode_event(self.events.event(position))
+                encoded = events[position] = _encode_event(self.events.event(position), ticks)
             values, score = b"", b""
             if selects is not None and selects[i]:
                 selected = _select_values(selects[i], self.events.event(position))
@@ -178,9 +179,9 @@ class SequenceNotifications(Struct, frozen=True):
         """Return the i-th notification."""
         return self.notifications[i]
 
-    def lines(self) -> Callable[[int], bytes]:
+    def lines(self, ticks: StreamTicks | None) -> Callable[[int], bytes]:
         """Return a function that gives the i-th notification as a line of JSON."""
-        return lambda i: notification_line(self.notification(i))
+        return lambda i: notification_line(self.notification(i), ticks)
 
     def to_arrow(self) -> pa.Table:
         """Return the NOTIFICATION_COLUMNS."""
@@ -218,9 +219,9 @@ class ViewNotifications(Struct, frozen=True):
             added=added,
         )
 
-    def lines(self) -> Callable[[int], bytes]:
+    def lines(self, ticks: StreamTicks | None) -> Callable[[int], bytes]:
         """Return a function that gives the i-th notification as a line of JSON."""
-        return lambda i: notification_line(self.notification(i))
+        return lambda i: notification_line(self.notification(i), ticks)
 
     def to_arrow(self) -> pa.Table:
         """Return the NOTIFICATION_COLUMNS."""
@@ -329,9 +330,12 @@ class Notifications(Sequence[Notification]):
                 for position in np.unique(part.positions).tolist():
                     part.events.event(position)
 
-    def json_lines(self) -> Iterator[bytes]:
-        """Yield each notification as a line of JSON, as `tocsin match` writes it; an event is encoded once."""
-        lines = [part.lines() for part in self._parts]
+    def json_lines(self, ticks: StreamTicks | None = None) -> Iterator[bytes]:
+        """Yield each notification as a line of JSON; an event is encoded once.
+
+        Times are ticks; with the engine's `ticks`, those that count from 1970 are texts of ISO 8601, as `tocsin match` has them.
+        """
+        lines = [part.lines(ticks) for part in self._parts]
         if self._order is None:
             for line, part in zip(lines, self._parts, strict=True):
                 yield from map(line, range(len(part.rows)))
@@ -403,12 +407,13 @@ def first_answer(id_: str, answer: Answer, generation: int) -> Notification:
     return Notification(id_, (), new=answer, generation=generation, view=True)
 
 
-def _encode_event(event: Event) -> tuple[bytes, bytes]:
+def _encode_event(event: Event, ticks: StreamTicks | None) -> tuple[bytes, bytes]:
     """Return what a notification says of its event before and after the selected values."""
-    times = b'"start":%d,"end":%d,' % (event.start, event.end)
+    record = event_record(event, ticks)
+    times = b'"start":%b,"end":%b,' % (encode_json(record["start"]), encode_json(record["end"]))
     return (
         b',"event_ids":[' + encode_json(event.id) + b"],",
-        b'"events":[' + encode_json(event_record(event)) + b"]," + times,
+        b'"events":[' + encode_json(record) + b"]," + times,
     )
 
 

@@ -30,7 +30,7 @@ from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.engine.top_k import TopK
 from tocsin.formats import EventReader, Fault
 from tocsin.formats.column_blocks import integer_array
-from tocsin.matching import ConjunctionBatch
+from tocsin.matching import ConjunctionBatch, IdArray
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event, Notification
 from tocsin.model.errors import EventError
@@ -276,7 +276,15 @@ class EventPipeline:
         if not self._store.registry.has_validity or not len(found):
             return found
         now = times if isinstance(times, int) else times[found.rows]
-        return found.take(self._store.is_valid(found.numbers, events.ends[found.rows], now))
+        ends, lengths = events.ends[found.rows], self._lengths(events, found.rows)
+        return found.take(self._store.is_valid(found.numbers, ends, now, lengths))
+
+    def _lengths(self, events: TimedBatch, rows: IdArray) -> NDArray[np.int64] | int:
+        """Return the length of a tick of the streams of these events."""
+        lengths = self._reader.ticks.lengths
+        if not lengths:
+            return 1
+        return np.array([lengths.get(events.stream(row) or "", 1) for row in rows.tolist()], dtype=np.int64)
 
     def _match_sequences(self, released: list[Released]) -> tuple[SequenceNotifications, list[_FromSequence]]:
         """Return the notifications of completed sequences and of filters on published events, and the published events.
@@ -334,7 +342,8 @@ class EventPipeline:
         rows = events.rows_of(updates.table.name)
         changes = self._store.views.process_rows(updates, events.ends[rows])
         changes = replace(changes, rows=rows[changes.rows])
-        changes = self._report(changes, events.ends, np.broadcast_to(times, len(events)))
+        length = self._reader.ticks.length(events.single_stream)
+        changes = self._report(changes, events.ends, np.broadcast_to(times, len(events)), length)
         causes = events.slice(0, len(events))  # without the columns that were encoded for a match
         causes.read_ahead(np.unique(changes.rows))
         ids = self._store.registry.ids_of(changes.numbers)
@@ -367,9 +376,10 @@ class EventPipeline:
         if self._store.registry.has_validity:
             now = np.broadcast_to(times, len(events))[at[:own]] if own else at[:0]
             now = np.concatenate([now, np.full(len(changing) - own, self._clock.now())])
-            changes = self._report(
-                changes, np.array([update.end for update in changing], dtype=np.int64), now
-            )
+            ends = np.array([update.end for update in changing], dtype=np.int64)
+            streams = [self._reader.ticks.length(update.table.name) for update in changing]
+            lengths = np.array(streams, dtype=np.int64)[changes.rows]
+            changes = self._report(changes, ends, now, lengths)
         else:
             changes = self._store.views.report(changes)
         if not len(changes.rows):
@@ -379,12 +389,17 @@ class EventPipeline:
         return ViewNotifications(at[changes.rows], changes, caused_by, ids, self._store.generation)
 
     def _report(
-        self, changes: AnswerChanges, ends: NDArray[np.int64], now: NDArray[np.int64]
+        self,
+        changes: AnswerChanges,
+        ends: NDArray[np.int64],
+        now: NDArray[np.int64],
+        lengths: NDArray[np.int64] | int,
     ) -> AnswerChanges:
         """Return the changes of subscriptions that are valid at the end of the row, and have not expired by then."""
         reportable: NDArray[np.bool_] | None = None
         if self._store.registry.has_validity:
-            reportable = self._store.is_valid(changes.numbers, ends[changes.rows], now[changes.rows])
+            rows = changes.rows
+            reportable = self._store.is_valid(changes.numbers, ends[rows], now[rows], lengths)
         return self._store.views.report(changes, reportable)
 
     def _read_published(self, event: Event) -> RowUpdate | None:
@@ -499,7 +514,8 @@ class EventPipeline:
         self.published += len(ends)
         reportable = np.ones(len(changes), dtype=np.bool_)
         if store.registry.has_validity:
-            reportable = store.is_valid(changes.numbers, ends[changes.rows], now)
+            length = self._reader.ticks.length(stream)
+            reportable = store.is_valid(changes.numbers, ends[changes.rows], now, length)
         changes = store.views.report(changes, reportable)
         if len(ends):
             self._clock.saw(int(ends.max()))

@@ -12,10 +12,10 @@ from msgspec import Struct
 from tocsin.engine.event_sources import (
     EventSource,
     GivenTable,
-    as_arrow,
     as_columns,
     block_events,
     block_rows,
+    checked_source,
     dict_rows,
     publishable_parts,
     read_blocks,
@@ -78,7 +78,7 @@ class BatchPublisher:
         With `one_by_one`, single records are published as they come, unless there is a `batch_size`.
         """
         options = _Options(stream, fields, report, batch_size, top, one_by_one)
-        events = as_arrow(events)
+        events = checked_source(events)
         table = as_columns(events, stream)
         if table is not None and self._takes_table(table, fields):
             return self._table(table, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from datetime import timedelta
 from heapq import heappop, heappush
 from itertools import count
 from operator import itemgetter
@@ -14,13 +15,43 @@ from msgspec import Struct
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event
+from tocsin.model.errors import KindError, TocsinError
 from tocsin.model.options import ALWAYS
-from tocsin.model.ticks import StreamTicks
+from tocsin.model.ticks import StreamTicks, Tick, read_tick
 from tocsin.structures.array_types import Int64s
 
 _NONE: Final[frozenset[int]] = frozenset()
 _LONGEST: Final = 2**63 - 1
 _FIRST_ROW: Final = np.zeros(1, dtype=np.int64)
+
+
+class Delay(Struct, frozen=True):
+    """A length of time in ticks of whatever length, or in microseconds."""
+
+    amount: int = 0
+    is_in_ticks: bool = True
+
+    @classmethod
+    def read(cls, name: str, raw: Tick) -> Delay:
+        """Return a number of ticks, a text such as `5 minutes` or a timedelta as a delay, or raise `TocsinError`."""
+        if isinstance(raw, int) and not isinstance(raw, bool):
+            if raw < 0:
+                raise TocsinError(
+                    f"`{name}` is a number of ticks from 0 on, or a length such as `5 minutes`, not {raw}"
+                )
+            return cls(raw)
+        if raw == timedelta():
+            return cls()
+        try:
+            return cls(read_tick(raw), is_in_ticks=False)
+        except KindError:
+            raise TocsinError(
+                f"`{name}` is a number of ticks, a length such as `5 minutes`, or a timedelta, not {raw!r}"
+            ) from None
+
+    def in_ticks(self, tick: int) -> int:
+        """Return the delay in ticks of so many microseconds, rounded up."""
+        return self.amount if self.is_in_ticks else -(-self.amount // tick)
 
 
 class Released(Struct, frozen=True):
@@ -40,9 +71,10 @@ class ReorderBuffer:
     subscribed later sees only events that end after it.
     """
 
-    def __init__(self, ticks: StreamTicks, out_of_orderness: int) -> None:
+    def __init__(self, ticks: StreamTicks, out_of_orderness: Delay) -> None:
         self._ticks = ticks
-        self._bound = out_of_orderness
+        self._delay = out_of_orderness
+        self._waits = out_of_orderness.amount > 0
         self._orders: dict[int, _Order] = {}  # by the length of a tick
         self._latest_unread: dict[str | None, int] = {}
         self.late_events: list[Event] = []  # since the last `drain_late`
@@ -60,7 +92,7 @@ class ReorderBuffer:
 
         `streams` are those that sequences read.
         """
-        if isinstance(events, TimedRows) and not skipped and self._bound < _LONGEST:
+        if isinstance(events, TimedRows) and not skipped and self._delay.amount < _LONGEST:
             return self._push_columns(events, streams)
         if skipped:
             pass
@@ -82,7 +114,7 @@ class ReorderBuffer:
             return []
         tick = self._ticks.length(stream)
         order = self._orders.get(tick) or self._order(stream)
-        if self._bound or order.waiting:
+        if self._waits or order.waiting:
             return self._push_each(events, streams, _NONE)
         if end < order.released or end < order.latest:
             self.late += 1
@@ -104,11 +136,11 @@ class ReorderBuffer:
                 read.setdefault(self._ticks.length(name), []).append(rows)
         found: list[tuple[int, list[Released]]] = []
         for tick, parts in read.items():
-            order = self._orders.setdefault(tick, _Order())
+            order = self._order_of(tick)
             rows = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
             ends = events.ends[rows]
             latest = np.maximum.accumulate(np.append(order.latest, ends))
-            watermarks = np.maximum(latest, ALWAYS + self._bound) - self._bound
+            watermarks = np.maximum(latest, ALWAYS + order.bound) - order.bound
             is_late = ends < np.maximum(watermarks[:-1], order.released)
             if is_late.any():
                 late = rows[is_late]
@@ -129,7 +161,7 @@ class ReorderBuffer:
         `on_time` are positions in `rows`; `watermarks` has the watermark after each of the rows.
         """
         order, ends = self._orders[tick], events.ends[rows[on_time]]
-        if not self._bound:
+        if not order.bound:
             order.released = int(ends[-1])
             kept = rows[on_time]
             return [Released(tick, events if len(kept) == len(events) else events.take(kept), kept)]
@@ -179,19 +211,19 @@ class ReorderBuffer:
                 self._observe(stream, end)
                 continue
             order = self._order(stream)
-            if order.is_late(end, self._bound):
+            if order.is_late(end):
                 self.late += 1
                 self.late_events.append(events.event(row))
                 continue
             found, rows = ready.setdefault(self._ticks.length(stream), ([], []))
-            for event in order.push(events.event(row), self._bound):
+            for event in order.push(events.event(row)):
                 found.append(event)
                 rows.append(row)
         return [
             # The batch itself, where all of it is released: filters have encoded it already.
             Released(
                 tick,
-                events if rows == list(range(len(events))) and not self._bound else TimedBatch(found),
+                events if rows == list(range(len(events))) and not self._waits else TimedBatch(found),
                 np.array(rows, dtype=np.int64),
             )
             for tick, (found, rows) in ready.items()
@@ -212,13 +244,13 @@ class ReorderBuffer:
         """Tell whether a table's rows can be released as they are: in order, not late, and no event is held back."""
         order = self._order(events.stream(0))
         ends = events.ends
-        if self._bound or order.waiting or events.faults or not len(ends):
+        if self._waits or order.waiting or events.faults or not len(ends):
             return False
         return bool(ends[0] >= order.released and (ends[1:] >= ends[:-1]).all())
 
     def is_late(self, event: Event) -> bool:
         """Tell whether an event would be late if it came now."""
-        return self._order(event.stream).is_late(event.end, self._bound)
+        return self._order(event.stream).is_late(event.end)
 
     def latest(self, streams: Iterable[str], tick: int) -> int:
         """Return the latest end that came on these streams, or on others that share their order."""
@@ -236,10 +268,12 @@ class ReorderBuffer:
         return late
 
     def _order(self, stream: str | None) -> _Order:
-        tick = self._ticks.length(stream)
+        return self._order_of(self._ticks.length(stream))
+
+    def _order_of(self, tick: int) -> _Order:
         order = self._orders.get(tick)
         if order is None:
-            order = self._orders[tick] = _Order()
+            order = self._orders[tick] = _Order(self._delay.in_ticks(tick))
         return order
 
     def _observe(self, stream: str | None, end: int | None) -> None:
@@ -250,22 +284,23 @@ class ReorderBuffer:
 class _Order:
     """The events of one order that are held back, and how far it has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, bound: int) -> None:
+        self.bound = bound
         self.latest = ALWAYS  # the largest end that came
         self.released = ALWAYS  # the largest end that was released
         self.waiting: list[tuple[int, int, Event]] = []  # a heap; of equal ends, the first to come is first
         self._arrivals = count()
 
-    def is_late(self, end: int, bound: int) -> bool:
-        return end < max(self.released, self.latest - bound)
+    def is_late(self, end: int) -> bool:
+        return end < max(self.released, self.latest - self.bound)
 
-    def push(self, event: Event, bound: int) -> Iterable[Event]:
+    def push(self, event: Event) -> Iterable[Event]:
         self.latest = max(self.latest, event.end)
-        if not bound:
+        if not self.bound:
             self.released = event.end
             return (event,)
         self.hold(event)
-        return self.pop(self.latest - bound)
+        return self.pop(self.latest - self.bound)
 
     def hold(self, event: Event) -> None:
         heappush(self.waiting, (event.end, next(self._arrivals), event))

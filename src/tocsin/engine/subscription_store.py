@@ -25,8 +25,9 @@ from tocsin.matching import ConjunctionBatch, IdArray
 from tocsin.model import Filter, Notification, Query, Subscription, View
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import SubscriptionError
-from tocsin.model.options import ALWAYS, FOREVER, SubscriptionOptions, Validity
+from tocsin.model.options import ALWAYS, FOREVER, SubscriptionOptions, Validity, saturated_product
 from tocsin.model.subscription import Answer
+from tocsin.model.ticks import StreamTicks
 from tocsin.sequences.runtime import SequenceRuntime
 from tocsin.structures.memory import give_back
 from tocsin.structures.packed_strings import LazyStrings
@@ -88,13 +89,13 @@ class SubscriptionStore:
         return self._subscription(id_, self.registry.number(id_))
 
     def _subscription(self, id_: str, number: int) -> Subscription:
-        validity = self.registry.validity(number)
+        valid_from, valid_until = self.registry.validity(number).bounds()
         weight = self.queries.weights.get(number, 1.0)
         return Subscription(
             id_,
             self.queries.query(number),
-            None if validity.valid_from == ALWAYS else validity.valid_from,
-            None if validity.valid_until == FOREVER else validity.valid_until,
+            valid_from,
+            valid_until,
             dict(weight) if isinstance(weight, Mapping) else weight,
             self.queries.witness(number),
         )
@@ -140,7 +141,7 @@ class SubscriptionStore:
                 warnings[id_] = found
             return compiled
 
-        return *compile_set(subscriptions, owner, compile_one), warnings
+        return *compile_set(subscriptions, owner, compile_one, self.sequences.ticks.zone), warnings
 
     def compile_template(
         self, template: Template, rows: Rows, id_rule: str | None, options: SubscriptionOptions
@@ -279,12 +280,20 @@ class SubscriptionStore:
     # reading
 
     def is_valid(
-        self, numbers: IdArray, ends: NDArray[np.int64] | int, now: NDArray[np.int64] | int = ALWAYS
+        self,
+        numbers: IdArray,
+        ends: NDArray[np.int64],
+        now: NDArray[np.int64] | int = ALWAYS,
+        lengths: NDArray[np.int64] | int = 1,
     ) -> NDArray[np.bool_]:
-        """Return a mask of the subscriptions that apply to events that ended then, and have not expired by `now`."""
+        """Return a mask of the subscriptions that apply to events that ended then, and have not expired by `now`.
+
+        `lengths` are those of a tick of the events' streams, in microseconds.
+        """
         # The lowest integer stands for a clock that has seen nothing; subtracting from it would wrap around.
         horizon = np.maximum(now, ALWAYS + self._retention) - self._retention
-        applies = self.registry.is_valid(numbers, ends)
+        moments = None if isinstance(lengths, int) and lengths == 1 else saturated_product(ends, lengths)
+        applies = self.registry.is_valid(numbers, ends, moments)
         until = self.registry.valid_until[numbers]
         return np.asarray(applies & ((until == FOREVER) | (horizon < until)))
 
@@ -294,8 +303,8 @@ class SubscriptionStore:
         if until == FOREVER or until + self._retention > (now := self._clock.now()):
             return ()
         warning = (
-            f"it has expired already: it is valid until {until}, and the clock says "
-            f"{now}; to replay events of the past, give the engine an `EventClock`"
+            f"it has expired already: it is valid until {_shown(until)}, and the clock says "
+            f"{_shown(now)}; to replay events of the past, give the engine an `EventClock`"
         )
         return (warning,)
 
@@ -401,3 +410,7 @@ def _kept_alike(
 
 def _array(numbers: list[int]) -> IdArray:
     return np.array(numbers, dtype=np.int64)
+
+
+def _shown(time: int) -> int | str:
+    return StreamTicks().shown(time, None)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tocsin.model.errors import EventError
-from tocsin.model.event import Event, check_times, read_event
+from tocsin.model.event import Event, read_event, read_given_time
 from tocsin.model.ticks import StreamTicks
 
 SPEC_VERSION: Final = "specversion"
@@ -34,13 +34,13 @@ def read_cloud_event(
         value = record.get(name)
         if not isinstance(value, str) or not value:
             raise EventError(f"a CloudEvent needs its `{name}`, a string that is not empty")
-    time = record.get("time")
+    stream, time = str(record["type"]), record.get("time")
     if ticks is not None and time:
-        check_times(ticks, str(record["type"]), time=time)
+        time = read_given_time(ticks, stream, "time", time)
     return read_event(
         record,
         id=str(record["id"]),
-        stream=str(record["type"]),
+        stream=stream,
         time=time or now,
         valid_until=record.get("expirytime"),
         dropped=dropped,

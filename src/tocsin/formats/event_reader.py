@@ -12,7 +12,7 @@ from msgspec import Struct
 from tocsin.formats.cloud_events import SPEC_VERSION, read_cloud_event
 from tocsin.formats.records import UnreadableRecord
 from tocsin.model.errors import EventError
-from tocsin.model.event import Event, check_event, check_times, read_event
+from tocsin.model.event import Event, check_event, read_event, read_given_time
 from tocsin.model.ticks import StreamTicks
 from tocsin.model.values import json_type
 
@@ -41,8 +41,8 @@ class EventFields(Struct, frozen=True):
 class EventReader:
     """Turns records into events.
 
-    `stream` is the stream of records that name none; `clock` gives the time of records without one, by default
-    the time of day; `ticks` holds the length of each stream's tick. `read` and `refused` count records; `dropped`
+    `stream` is the stream of records that name none; `clock` gives the time of a stream's records without one, by
+    default the time of day; `ticks` holds the length of each stream's tick. `read` and `refused` count records; `dropped`
     counts arrays, by path.
     """
 
@@ -51,7 +51,7 @@ class EventReader:
         fields: EventFields | None = None,
         *,
         stream: str | None = None,
-        clock: Callable[[], int] | None = None,
+        clock: Callable[[str | None], int] | None = None,
         ticks: StreamTicks | None = None,
     ) -> None:
         self.fields = fields or EventFields()
@@ -100,7 +100,7 @@ class EventReader:
     def now(self, stream: str | None) -> int:
         """Return the time of an event of this stream that has none of its own."""
         if self._clock is not None:
-            return self._clock()
+            return self._clock(stream)
         return now_in_microseconds() // self.ticks.length(stream)
 
     def refuse(self) -> None:
@@ -129,23 +129,32 @@ class EventReader:
             now = self.now(str(record.get("type")))
             return read_cloud_event(record, now=now, dropped=self._drop, ticks=self.ticks)
         of = stream if fields.stream is None else str(required_field(record, fields.stream, "stream"))
-        end = start = None
-        if fields.time is not None:
-            end = required_field(record, fields.time, "time")
-        if fields.start is not None:
-            start = required_field(record, fields.start, "start")
-        if self.ticks.unit_uses:
-            check_times(self.ticks, of, time=end, start=start)
+        end = self._time_at(record, fields.time, "time", of)
         return read_event(
             record,
             stream=of,
             id=name if fields.id is None else str(required_field(record, fields.id, "id")),
             time=self.now(of) if end is None else end,
-            start=start,
-            valid_until=None if fields.valid_until is None else find(record, fields.valid_until),
+            start=self._time_at(record, fields.start, "start", of),
+            valid_until=self._time_at(record, fields.valid_until, "valid_until", of, is_required=False),
             dropped=self._drop,
             ticks=self.ticks,
         )
+
+    def _time_at(
+        self,
+        record: Mapping[str, object],
+        path: str | None,
+        what: str,
+        stream: str | None,
+        *,
+        is_required: bool = True,
+    ) -> int | None:
+        """Return the time at a path, in the stream's ticks; None without a path, or if there is no time and none is required."""
+        if path is None:
+            return None
+        raw = required_field(record, path, what) if is_required else find(record, path)
+        return None if raw is None else read_given_time(self.ticks, stream, what, raw)
 
     def _drop(self, path: str) -> None:
         with self._counting:

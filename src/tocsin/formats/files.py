@@ -189,6 +189,18 @@ def format_of(path: Path) -> Format:
     return known_format(path) or Format.JSONL
 
 
+def stem_of(path: Path) -> str:
+    """Return a file's name without the suffixes of its format and compression.
+
+    >>> stem_of(Path("history/flights.2013.csv.gz"))
+    'flights.2013'
+    """
+    name = path.name
+    while (suffix := Path(name).suffix.lower()) in _COMPRESSED or suffix in _SUFFIXES or suffix == ".txt":
+        name = name[: -len(suffix)]
+    return name or path.name
+
+
 def known_format(path: Path) -> Format | None:
     """Return the format that a file's suffix names, before `.gz` or `.zst`, or None."""
     suffixes = [suffix.lower() for suffix in path.suffixes]

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tocsin.formats.column_blocks import integers_array, string_array
 from tocsin.model.event import Event
 from tocsin.model.subscription import Notification, WitnessStep
+from tocsin.model.ticks import StreamTicks
 
 encode_json: Final = msgspec.json.Encoder().encode
 _ROWS: Final = 50_000  # of a row group: enough to compress well, few enough to hold in memory
@@ -25,38 +26,48 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-def notification_record(note: Notification) -> dict[str, Any]:
-    """Return a notification as a JSON object; absent parts are left out."""
+def notification_record(note: Notification, ticks: StreamTicks | None = None) -> dict[str, Any]:
+    """Return a notification as a JSON object; absent parts are left out.
+
+    Times are ticks. If `ticks` are given, those that count from 1970 are texts of ISO 8601.
+    """
     record: dict[str, Any] = {"subscription": note.subscription, "event_ids": list(note.event_ids)}
     if note.values is not None:
         record["values"] = dict(note.values)
-    record["events"] = [event_record(event) for event in note.events]
+    record["events"] = [event_record(event, ticks) for event in note.events]
     if note.witness is not None:
         record["witness"] = [witness_record(step) for step in note.witness]
     if note.view:
         record |= answer_record(note)
-    for name in ("start", "end", "score"):
-        if (value := getattr(note, name)) is not None:
-            record[name] = value
+    stream = note.events[-1].stream if note.events else None
+    for name in ("start", "end"):
+        if (time := getattr(note, name)) is not None:
+            record[name] = time if ticks is None else ticks.shown(time, stream)
+    if note.score is not None:
+        record["score"] = note.score
     record["generation"] = note.generation
     return record
 
 
-def notification_line(note: Notification) -> bytes:
-    """Return a notification as a line of JSON."""
-    return encode_json(notification_record(note)) + b"\n"
+def notification_line(note: Notification, ticks: StreamTicks | None = None) -> bytes:
+    """Return a notification as a line of JSON, with times as `notification_record` has them."""
+    return encode_json(notification_record(note, ticks)) + b"\n"
 
 
 class JsonNotifications(AbstractContextManager["JsonNotifications"]):
-    """Writes notifications as JSON lines; if `live`, each is flushed at once."""
+    """Writes notifications as JSON lines; if `live`, each is flushed at once.
 
-    def __init__(self, file: IO[bytes], *, live: bool = False) -> None:
+    Times are ticks; if `ticks` are given, those that count from 1970 are texts of ISO 8601.
+    """
+
+    def __init__(self, file: IO[bytes], *, live: bool = False, ticks: StreamTicks | None = None) -> None:
         self._file = file
         self._live = live
+        self.ticks = ticks
 
     def write(self, note: Notification) -> None:
         """Write one notification."""
-        self.write_lines([notification_line(note)])
+        self.write_lines([notification_line(note, self.ticks)])
 
     def write_lines(self, lines: Iterable[bytes]) -> None:
         """Write notifications that are encoded already, as `notification_line` does."""
@@ -132,13 +143,13 @@ def attributes_text(event: Event) -> str:
     return encode_json(dict(event.attributes)).decode()
 
 
-def event_record(event: Event) -> dict[str, Any]:
-    """Return an event as an object for JSON."""
+def event_record(event: Event, ticks: StreamTicks | None = None) -> dict[str, Any]:
+    """Return an event as an object for JSON, with times as `notification_record` has them."""
     stream = {} if event.stream is None else {"stream": event.stream}
     return {
         "id": event.id,
         **stream,
-        "start": event.start,
-        "end": event.end,
+        "start": event.start if ticks is None else ticks.shown(event.start, event.stream),
+        "end": event.end if ticks is None else ticks.shown(event.end, event.stream),
         "attributes": dict(event.attributes),
     }

@@ -107,7 +107,8 @@ class ShardRegistry:
         """Tell whether a subscription has exactly this validity and a query with this digest."""
         number = self.subscriptions.number(id_)
         is_same_query = bool(self._columns.digest[number] == digest)
-        return is_same_query and self.subscriptions.validity(number) == validity
+        stored = self.subscriptions.validity(number)  # a saved one does not say whether it is dated
+        return is_same_query and stored.in_ticks(1) == validity.in_ticks(1)
 
     def records(self) -> dict[Validity, list[Record]]:
         """Return all subscriptions by their validity."""

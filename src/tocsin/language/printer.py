@@ -71,7 +71,7 @@ def term_text(term: terms.Term, *, sequence: bool = False) -> str:
     if isinstance(term, terms.Elapsed):
         return "duration"
     if isinstance(term, terms.Span):
-        return f"{term.amount} {term.unit}"
+        return f"{term.amount} {term.unit.removesuffix('s') if term.amount == 1 else term.unit}"
     if isinstance(term, terms.Alternatives):
         return f"({condition_text(any_of(list(term.predicates)), sequence=sequence)})"
     if isinstance(term, terms.Star):

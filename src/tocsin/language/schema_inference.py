@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from tocsin.language.normal.merge import admitted_kinds
 from tocsin.language.normal.predicates import attributes_of
@@ -11,9 +12,12 @@ from tocsin.language.parsing.cursor import closest
 from tocsin.language.printer import condition_text
 from tocsin.model.conditions import Operator, Predicate, leaves
 from tocsin.model.event import Event
-from tocsin.model.queries import Filter, Query, Sequence, View, conditions_of
-from tocsin.model.terms import Attribute, Literal
+from tocsin.model.queries import Filter, Query, Sequence, View, conditions_of, sequences_in
+from tocsin.model.terms import Attribute, Literal, subterms
 from tocsin.model.values import Kind, kind_of
+
+_FEW: Final = 5  # names that a message lists
+_MOST_KNOWN: Final = 10_000  # combinations of names that need not be added again
 
 
 class ObservedSchema:
@@ -24,6 +28,32 @@ class ObservedSchema:
             lambda: defaultdict(set)
         )
         self.events = 0
+        self._published: set[str] = set()
+        self._known: set[tuple[str | None, tuple[str, ...]]] = set()
+
+    def add_published(self, queries: Iterable[Query]) -> None:
+        """Add the streams that sequences publish; nothing is known of their attributes."""
+        self._published.update(
+            query.publish for query in queries if isinstance(query, Sequence) and query.publish is not None
+        )
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """Return the streams of the events."""
+        return frozenset(stream for stream in self._kinds if stream is not None)
+
+    def add_names(self, stream: str | None, paths: Iterable[str], count: int = 1) -> None:
+        """Add the attributes of events whose values are not looked at."""
+        self.events += count
+        names = stream, tuple(paths)
+        if names in self._known:
+            return
+        if len(self._known) < _MOST_KNOWN:
+            self._known.add(names)
+        for one in {stream, None}:
+            kinds = self._kinds[one]
+            for path in names[1]:
+                kinds[path]
 
     def add(self, event: Event) -> None:
         """Add the attributes of an event."""
@@ -35,19 +65,69 @@ class ObservedSchema:
 
     def warnings(self, query: Query) -> tuple[str, ...]:
         """Return a warning for each unknown attribute, and for each predicate whose kind no event has."""
-        found: dict[str, None] = {}
+        if not self.events:
+            return ()
+        found: dict[str, None] = dict.fromkeys(self._unseen_streams(query))
+        for stream, attribute in _selected(query):
+            if stream in self._published:
+                continue
+            kinds = self._kinds[stream if stream in self._kinds else None]
+            if attribute.path not in kinds:
+                found[_no_attribute(attribute.path, kinds)] = None
         for stream, predicate in _predicates(query):
+            if stream in self._published:
+                continue
             # If no event names the query's stream, the attributes of all events serve as its schema.
             kinds = self._kinds[stream if stream in self._kinds else None]
             for attribute in sorted(attributes_of(predicate), key=lambda a: a.path):
                 if attribute.path not in kinds and predicate.operator is not Operator.MISSING:
-                    near = closest(attribute.path, tuple(kinds))
-                    hint = f"; did you mean `{near}`?" if near else ""
-                    found[f"no event has the attribute `{attribute.path}`{hint}"] = None
+                    found[_no_attribute(attribute.path, kinds)] = None
             warning = _kind_mismatch(predicate, kinds)
             if warning:
                 found[warning] = None
         return tuple(found)
+
+    def _unseen_streams(self, query: Query) -> Iterator[str]:
+        """Yield a warning for each stream or table that a query reads and that no event was of."""
+        for stream in sorted(streams_of(query) - self.streams - self._published):
+            near = closest(stream, tuple(self.streams))
+            if near:
+                hint = f"did you mean `{near}`?"
+            elif self.streams:
+                hint = f"they are of {', '.join(f'`{name}`' for name in sorted(self.streams)[:_FEW])}"
+            else:
+                hint = "they are of no stream"
+            yield f"no event was of stream `{stream}`; {hint}"
+
+
+def streams_of(query: Query) -> frozenset[str]:
+    """Return the streams and tables that a query reads, without those that a sequence in it publishes."""
+    if isinstance(query, Filter):
+        return frozenset(() if query.stream is None else (query.stream,))
+    if isinstance(query, View):
+        return frozenset(table.name for table in query.tables)
+    sources = (step.source for one in sequences_in(query) for step in one.steps)
+    return frozenset(source for source in sources if isinstance(source, str))
+
+
+def _no_attribute(path: str, kinds: Iterable[str]) -> str:
+    near = closest(path, tuple(kinds))
+    return f"no event has the attribute `{path}`{f'; did you mean `{near}`?' if near else ''}"
+
+
+def _selected(query: Query) -> Iterator[tuple[str | None, Attribute]]:
+    """Yield the attributes that a filter or view selects, with their streams."""
+    if isinstance(query, Sequence):
+        return
+    names: dict[str | None, str | None] = {None: query.stream} if isinstance(query, Filter) else {}
+    if isinstance(query, View):
+        names = {table.alias or table.name: table.name for table in query.tables}
+        if len(query.tables) == 1:
+            names[None] = query.tables[0].name
+    for item in query.select:
+        for term in subterms(item.term):
+            if isinstance(term, Attribute) and term.alias in names:
+                yield names[term.alias], term
 
 
 def _kind_mismatch(predicate: Predicate, schema: defaultdict[str, set[Kind]]) -> str | None:
@@ -58,6 +138,8 @@ def _kind_mismatch(predicate: Predicate, schema: defaultdict[str, set[Kind]]) ->
     if not all(isinstance(operand, Literal) for operand in predicate.operands):
         return None
     observed = schema[subject.path]
+    if not observed:  # the values were not looked at
+        return None
     wanted = admitted_kinds(predicate)
     if observed & wanted or not wanted:
         return None

@@ -25,7 +25,7 @@ from tocsin.model.terms import (
     Star,
     Term,
 )
-from tocsin.model.timestamps import parse_rfc3339
+from tocsin.model.timestamps import parse_timestamp
 from tocsin.model.values import HUGE, Value, kind_of
 
 Attributes = Mapping[str, Value]
@@ -188,7 +188,7 @@ def _member(predicate: Predicate, value: Value) -> bool | None:
 
 def _read_beside(term: Term, text: str, beside: Term) -> datetime | None:
     """Return an event's text as a timestamp if the other side is a constant."""
-    return parse_rfc3339(text) if isinstance(beside, Literal) and not isinstance(term, Literal) else None
+    return parse_timestamp(text) if isinstance(beside, Literal) and not isinstance(term, Literal) else None
 
 
 def _is_number(value: Value | None) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -100,6 +100,21 @@ def shaped_text(text: str) -> ShapedText | None:
         return None
     constants = read_constants(written, shape.is_negative)
     return None if constants is None else ShapedText(shape, constants)
+
+
+def one_of_each_shape(texts: Iterable[str]) -> Iterator[str]:
+    """Yield one text of each shape.
+
+    >>> list(one_of_each_shape(["a = 1", "a = 2", "b > 'x'"]))
+    ['a = 1', "b > 'x'"]
+    """
+    seen: set[ShapeKey | str] = set()
+    for text in texts:
+        cut = cut_text(text)
+        key = text if cut is None else cut[0]
+        if key not in seen:
+            seen.add(key)
+            yield text
 
 
 def remember_shape(text: str, query: Query) -> None:

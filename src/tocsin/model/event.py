@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, date, tzinfo
 from itertools import count
 from typing import Any, Final, cast
 from uuid import uuid4
@@ -54,8 +54,8 @@ def read_event(
 ) -> Event:
     """Return `data` as an event, or raise `EventError` with the attribute at fault.
 
-    `time` is the end of the event, and its start unless `start` is given. `ticks` holds the length of each stream's
-    tick, by default a microsecond. Arrays are dropped, and `dropped` is called with the path of each.
+    `time` is the end of the event, and its start unless `start` is given; a number is in ticks. `ticks` holds the length of
+    each stream's tick, by default a microsecond. Arrays are dropped, and `dropped` is called with the path of each.
 
     >>> read_event({"symbol": "IBM", "data": {"price": 101.5, "note": None}}, id="e1", time=17)
     Event(id='e1', attributes={'symbol': 'IBM', 'data.price': 101.5}, stream=None, start=17, end=17, ...)
@@ -71,7 +71,11 @@ def read_event(
     begin = end if start is None else _moment(start, "start", stream, stream_ticks)
     if begin > end:
         raise EventError(f"the event starts at {begin}, after its end at {end}")
-    attributes = dict(cast("Mapping[str, Value]", data)) if is_plain(data) else flatten(data, dropped)
+    attributes = (
+        dict(cast("Mapping[str, Value]", data))
+        if is_plain(data)
+        else flatten(data, dropped, stream_ticks.zone)
+    )
     if STREAM in attributes:
         raise EventError("the name is reserved; give an event's stream beside its attributes", STREAM)
     return Event(
@@ -158,20 +162,17 @@ def _read_times(event: Event) -> Event:
 
 
 def _ticks(raw: object, name: str) -> int:
-    if isinstance(raw, (str, datetime)):
+    if isinstance(raw, (str, date)):
         raise EventError(f"`{name}`: an `Event` object takes ticks of its stream, not {raw!r}")
     return _moment(raw, name, None, _MICROSECONDS)
 
 
-def check_times(ticks: StreamTicks, stream: str | None, **times: object) -> None:
-    """Raise `EventError` for times that are integers in a stream whose tick must be declared first."""
-    for name, raw in times.items():
-        if raw is None:
-            continue
-        try:
-            ticks.check(raw, stream)
-        except KindError as fault:
-            raise EventError(f"`{name}`: {fault}") from None
+def read_given_time(ticks: StreamTicks, stream: str | None, name: str, raw: object) -> int:
+    """Return a time as users give it in a stream's ticks, or raise `EventError`; `name` says which time it is."""
+    try:
+        return ticks.read_field(raw, stream)
+    except KindError as fault:
+        raise EventError(f"`{name}`: {fault}") from None
 
 
 def _check_stream(stream: object) -> None:
@@ -187,8 +188,12 @@ def _moment(raw: object, name: str, stream: str | None, ticks: StreamTicks) -> i
         raise EventError(f"`{name}`: {fault}") from None
 
 
-def flatten(data: Mapping[str, object], dropped: Callable[[str], None] | None = None) -> dict[str, Value]:
+def flatten(
+    data: Mapping[str, object], dropped: Callable[[str], None] | None = None, zone: tzinfo = UTC
+) -> dict[str, Value]:
     """Return `data` with nested mappings as dotted paths, without nulls and without arrays.
+
+    A datetime without a time zone is one of `zone`.
 
     >>> flatten({"address": {"city": "Oslo"}, "tags": [1, 2], "gone": None}, dropped=print)
     tags
@@ -211,7 +216,7 @@ def flatten(data: Mapping[str, object], dropped: Callable[[str], None] | None = 
                 if dropped is not None:
                     dropped(path)
             else:
-                _keep(flat, path, _read(raw, path))
+                _keep(flat, path, _read(raw, path, zone))
     return flat
 
 
@@ -255,9 +260,9 @@ def _is_plain_value(raw: Any, kind: type) -> bool:
     return kind is float and raw == raw  # noqa: PLR0124 - NaN alone differs from itself
 
 
-def _read(raw: object, path: str) -> Value | None:
+def _read(raw: object, path: str, zone: tzinfo) -> Value | None:
     try:
-        return read_value(raw)
+        return read_value(raw, zone)
     except KindError as fault:
         raise EventError(str(fault), path) from None
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from tocsin.model.event import Event
 from tocsin.model.queries import Query
+from tocsin.model.ticks import StreamTicks
+from tocsin.model.timestamps import format_rfc3339, microseconds
 from tocsin.model.values import Value
 
 AnswerItem: TypeAlias = Value | Mapping[str, Value | None]
@@ -19,7 +22,7 @@ Answer: TypeAlias = Value | tuple[AnswerItem, ...] | None
 
 
 class Subscription(Struct, frozen=True):
-    """A query with an id. It applies to an event iff `valid_from <= event.end < valid_until`, in ticks.
+    """A query with an id. It applies to an event iff `valid_from <= event.end < valid_until`: ticks or datetimes.
 
     `weight` is the weight of its predicates in a ranking: one for all, or by attribute. With `witness="full"` the
     notifications of a sequence name all events of each step, otherwise the first and the last.
@@ -27,19 +30,35 @@ class Subscription(Struct, frozen=True):
 
     id: str
     query: Query
-    valid_from: int | None = None
-    valid_until: int | None = None
+    valid_from: int | datetime | None = None
+    valid_until: int | datetime | None = None
     weight: float | Mapping[str, float] = 1.0
     witness: Literal["full"] | None = None
 
-    def outside_validity(self, event: Event) -> list[str]:
-        """Return the reasons why the subscription does not apply to an event at its end; none if it applies."""
-        reasons = []
-        if self.valid_from is not None and event.end < self.valid_from:
-            reasons.append(f"it is valid from {self.valid_from}, the event ended at {event.end}")
-        if self.valid_until is not None and event.end >= self.valid_until:
-            reasons.append(f"it is valid until {self.valid_until}, the event ended at {event.end}")
-        return reasons
+    def outside_validity(self, event: Event, ticks: StreamTicks) -> list[str]:
+        """Return the reasons why the subscription does not apply to an event at its end; none if it applies.
+
+        `ticks` has the length of a tick of the event's stream.
+        """
+        return [*self._outside(event, ticks, "from", self.valid_from), *self.after_validity(event, ticks)]
+
+    def after_validity(self, event: Event, ticks: StreamTicks) -> list[str]:
+        """Return why the subscription does not apply any more to an event, if it does not."""
+        return self._outside(event, ticks, "until", self.valid_until)
+
+    def _outside(
+        self, event: Event, ticks: StreamTicks, which: str, bound: int | datetime | None
+    ) -> list[str]:
+        if bound is None:
+            return []
+        end, limit, shown = event.end, bound, str(bound)
+        if isinstance(bound, datetime):
+            end, limit = event.end * ticks.length(event.stream), microseconds(bound)
+            shown = format_rfc3339(bound)
+        assert isinstance(limit, int)  # noqa: S101 - a datetime was counted
+        if (end >= limit) == (which == "from"):
+            return []
+        return [f"it is valid {which} {shown}, the event ended at {ticks.shown(event.end, event.stream)}"]
 
 
 class WitnessStep(Struct, frozen=True, gc=False):

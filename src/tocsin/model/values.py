@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
 from tocsin.model.errors import KindError
-from tocsin.model.timestamps import microseconds, parse_rfc3339
+from tocsin.model.timestamps import from_microseconds, in_utc, microseconds, parse_timestamp
 
 Value: TypeAlias = bool | int | float | str | datetime
 
@@ -34,11 +34,11 @@ def kind_of(value: Value) -> Kind:
     return _KINDS[type(value)]
 
 
-def read_value(raw: object) -> Value | None:
+def read_value(raw: object, zone: tzinfo = UTC) -> Value | None:
     """Return `raw` as a value, or None if it is null; raise `KindError` if it is of no kind.
 
-    Python's numbers stay as they are; a `Decimal` becomes an integer or the nearest float. A datetime needs a time
-    zone and is converted to UTC; a date becomes its first instant in UTC.
+    Python's numbers stay as they are; a `Decimal` becomes an integer or the nearest float. A datetime is converted to UTC;
+    one without a time zone is a time of `zone`, and a date is its first moment there.
 
     >>> read_value(Decimal("2.50")), read_value(7), read_value(None)
     (2.5, 7, None)
@@ -52,26 +52,45 @@ def read_value(raw: object) -> Value | None:
         return _read_integer(raw)  # type: ignore[arg-type]
     if kind is float:
         return _read_float(raw)  # type: ignore[arg-type]
-    return _read_foreign(raw)
+    return _read_foreign(raw, zone)
 
 
-def read_time(raw: object) -> int:
-    """Return a time in ticks: a datetime or RFC 3339 text in microseconds, an integer unchanged."""
-    value = raw.item() if isinstance(raw, np.integer) else raw
-    if isinstance(value, str):
-        parsed = parse_rfc3339(value)
+def read_moment(raw: object, zone: tzinfo = UTC) -> int | None:
+    """Return the microseconds since 1970 that a datetime, a date or a text of ISO 8601 names; None for anything else.
+
+    A time without a zone is one of `zone`. A text that is no time is an error.
+    """
+    if isinstance(raw, str):
+        parsed = parse_timestamp(raw, zone)
         if parsed is None:
-            raise KindError(f"`{value}` is not an RFC 3339 time such as `2026-01-01T00:00:00Z`")
-        value = parsed
-    if isinstance(value, datetime):
-        return microseconds(_read_datetime(value))
+            raise KindError(f"`{raw}` is not a time such as `2026-01-01T00:00:00Z` or `2026-01-01`")
+        return microseconds(parsed)
+    if isinstance(raw, (date, np.datetime64)):
+        value = _read_foreign(raw, zone)
+        if value is None:
+            raise KindError(f"{raw} is no time")
+        return microseconds(cast("datetime", value))
+    return None
+
+
+def read_ticks(raw: object) -> int:
+    """Return a whole number of ticks, or raise `KindError`."""
+    value = raw.item() if isinstance(raw, np.generic) else raw
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise KindError(
-            f"a time is a whole number of ticks, a datetime or an RFC 3339 text, not {_type_with_article(raw)}"
+            f"a time is a whole number of ticks, a datetime or a text of ISO 8601, not {_described(raw)}"
         )
     if not -_TICKS <= value < _TICKS:
         raise KindError(f"the time {value} does not fit into 64 bits")
     return value
+
+
+def read_time(raw: object, zone: tzinfo = UTC) -> int:
+    """Return a time in ticks: a datetime or a text of ISO 8601 in microseconds, a whole number unchanged."""
+    moment = read_moment(raw, zone)
+    return read_ticks(raw) if moment is None else moment
 
 
 _KINDS = {
@@ -107,35 +126,33 @@ def _read_float(raw: float) -> float:
     return raw
 
 
-def _read_datetime(raw: datetime) -> datetime:
-    """Return the time in UTC, or raise if it has no time zone."""
+def _read_datetime(raw: datetime, zone: tzinfo) -> datetime:
+    """Return the time in UTC; without a time zone, it is one of `zone`."""
     if raw.tzinfo is UTC and type(raw) is datetime:
         return raw
-    if raw.tzinfo is None:
-        raise KindError(f"the datetime {raw.isoformat()} has no time zone; give it one, for example UTC")
     try:
-        utc = raw.astimezone(UTC)
+        utc = in_utc(raw if raw.utcoffset() is not None else raw.replace(tzinfo=zone))
         # A subclass, such as the one of pandas, is converted: the kind of a value depends on its type.
         return datetime(utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond, UTC)
     except OverflowError:
         raise KindError(f"the datetime {raw.isoformat()} lies outside the years 1 to 9999 in UTC") from None
 
 
-def _read_foreign(raw: object) -> Value | None:
+def _read_foreign(raw: object, zone: tzinfo) -> Value | None:
     """Return a value of another library, or of a subclass of Python's types."""
     if isinstance(raw, datetime):
-        return _read_datetime(raw) if raw == raw else None  # noqa: PLR0124 - pandas' NaT is a null
+        return _read_datetime(raw, zone) if raw == raw else None  # noqa: PLR0124 - pandas' NaT is a null
     if isinstance(raw, date):
-        return datetime(raw.year, raw.month, raw.day, tzinfo=UTC)
+        return _read_datetime(datetime(raw.year, raw.month, raw.day), zone)  # noqa: DTZ001 - the zone follows
     if isinstance(raw, Decimal):
         if raw.is_nan():
             return _read_float(math.nan)
         if raw.is_finite() and raw.adjusted() >= _DIGITS:
             raise KindError(f"the decimal has more than {_DIGITS:,} digits")
         return int(raw) if raw.is_finite() and raw == raw.to_integral_value() else float(raw)
-    if isinstance(raw, (np.datetime64, np.timedelta64)):
-        raise KindError(f"{_type_with_article(raw)} has no time zone; convert it to a datetime with one")
-    if isinstance(raw, np.generic):
+    if isinstance(raw, np.datetime64):
+        return _read_datetime64(raw, zone)
+    if isinstance(raw, np.generic) and not isinstance(raw, np.timedelta64):
         return read_value(raw.item())
     if isinstance(raw, str):
         return _read_string(str.__str__(raw))  # the string of an enum's member, not its name
@@ -148,11 +165,28 @@ def _read_foreign(raw: object) -> Value | None:
     raise KindError(f"{_type_with_article(raw)} is neither a number, a string, a boolean nor a timestamp")
 
 
+def _read_datetime64(raw: np.datetime64, zone: tzinfo) -> datetime | None:
+    """Return NumPy's time, which has no zone; digits beyond the microsecond are cut off."""
+    if np.isnat(raw):
+        return None
+    try:
+        ticks = int(raw.astype("datetime64[us]").astype(np.int64))
+        return _read_datetime(from_microseconds(ticks).replace(tzinfo=None), zone)
+    except OverflowError:
+        raise KindError(f"the time {raw} lies outside the years 1 to 9999 in UTC") from None
+
+
 def json_type(decoded: object) -> str:
     """Return the JSON type of a decoded value, with its article, as error messages name it."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     number = "a number" if isinstance(decoded, (int, float)) else type(decoded).__name__
     return names.get(type(decoded), number)
+
+
+def _described(raw: object) -> str:
+    """Return a number as it is written, and anything else by its type."""
+    is_number = isinstance(raw, (int, float, np.number)) and not isinstance(raw, bool)
+    return str(raw) if is_number else _type_with_article(raw)
 
 
 def _type_with_article(raw: object) -> str:

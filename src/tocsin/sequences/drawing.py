@@ -10,11 +10,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from tocsin.language.printer import condition_text
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.terms import Parameter
 from tocsin.sequences.automaton import Automaton, Node
 from tocsin.sequences.inspection import NodeState, SequenceState
+from tocsin.sequences.shown_times import IN_TICKS, ShownTimes
 
 _LINE: Final = 15  # between two lines of text
 _BOX: Final = 132  # how wide a node is
@@ -99,12 +99,18 @@ class _Row(Struct, frozen=True):
         return max(4 * _DOT + boxes * _BOX + (boxes + 1) * _GAP, title)
 
 
-def draw(automaton: Automaton, state: SequenceState | None = None, *, title: str = "") -> str:
+def draw(
+    automaton: Automaton,
+    state: SequenceState | None = None,
+    *,
+    title: str = "",
+    times: ShownTimes = IN_TICKS,
+) -> str:
     """Return a drawing in SVG, with the instances at each node and why others ended, if `state` is given.
 
     Sequences in parentheses are drawn below the sequence that reads them.
     """
-    rows = list(_rows(automaton, state, title))
+    rows = list(_rows(automaton, state, title, times))
     width = max(row.width for row in rows) + 2 * _MARGIN
     height = sum(row.height for row in rows) + _MARGIN * (len(rows) + 1)
     size = f'width="{width}" height="{height}"'
@@ -122,21 +128,21 @@ def draw(automaton: Automaton, state: SequenceState | None = None, *, title: str
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _rows(automaton: Automaton, state: SequenceState | None, title: str) -> Iterator[_Row]:
+def _rows(automaton: Automaton, state: SequenceState | None, title: str, times: ShownTimes) -> Iterator[_Row]:
     """Yield the drawing's rows: the automaton's own, then one for each nested sequence."""
     count = len(automaton.nodes)
     states: list[NodeState | None] = [None] * count if state is None else list(state.nodes)
-    first = [f"{automaton.stream} {automaton.alias}", *_text_of(automaton.edges[0].test.condition)]
-    onward = [_text_of(edge.test.condition) for edge in automaton.edges[1:]]
+    first = [f"{automaton.stream} {automaton.alias}", *_text_of(automaton.edges[0].test.condition, times)]
+    onward = [_text_of(edge.test.condition, times) for edge in automaton.edges[1:]]
     yield _Row(
         title=_wrap([title], 110),
         edges=[_wrap(lines, _CHARACTERS) for lines in (first, *onward)],
         boxes=[
             _wrap(["waits for", f"{node.stream} {node.alias}"], _BOX_CHARACTERS) for node in automaton.nodes
         ],
-        above=[_wrap(_skipping(node), _LOOP_CHARACTERS) for node in automaton.nodes],
+        above=[_wrap(_skipping(node, times), _LOOP_CHARACTERS) for node in automaton.nodes],
         below=[
-            _wrap([*_again(node), *_ended_lines(one)], _LOOP_CHARACTERS)
+            _wrap([*_again(node, times), *_ended_lines(one)], _LOOP_CHARACTERS)
             for node, one in zip(automaton.nodes, states, strict=True)
         ],
         again=[node.rebind is not None for node in automaton.nodes],
@@ -144,26 +150,27 @@ def _rows(automaton: Automaton, state: SequenceState | None, title: str) -> Iter
     )
     within = {} if state is None else dict(state.inner)
     for name, inner in automaton.inner:
-        yield from _rows(inner, within.get(name), name)
+        yield from _rows(inner, within.get(name), name, times)
 
 
-def _text_of(condition: Condition) -> list[str]:
-    return [] if condition == TRUE else [condition_text(condition, sequence=True)]
+def _text_of(condition: Condition, times: ShownTimes) -> list[str]:
+    return [] if condition == TRUE else [times.condition_text(condition)]
 
 
-def _skipping(node: Node) -> list[str]:
-    on = _text_of(node.guard.test.condition)
+def _skipping(node: Node, times: ShownTimes) -> list[str]:
+    on = _text_of(node.guard.test.condition, times)
     lines = [f"passes over events unless {text}" for text in on]
     if node.longest is not None:
-        longest = f":{node.longest.name}" if isinstance(node.longest, Parameter) else f"{node.longest:,}"
-        lines.append(f"for {longest} ticks at most")
+        named = node.longest
+        longest = f":{named.name} ticks" if isinstance(named, Parameter) else times.length(named)
+        lines.append(f"for {longest} at most")
     return lines
 
 
-def _again(node: Node) -> list[str]:
+def _again(node: Node, times: ShownTimes) -> list[str]:
     if node.rebind is None:
         return []
-    return [f"again while {text}" for text in _text_of(node.rebind.test.condition)] or ["again"]
+    return [f"again while {text}" for text in _text_of(node.rebind.test.condition, times)] or ["again"]
 
 
 def _ended_lines(state: NodeState | None) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from tocsin.language.explanation import EventExplanation, Reason, explain_condition
-from tocsin.language.printer import condition_text, term_text
+from tocsin.language.printer import term_text
 from tocsin.model import Attribute, Event, Value
 from tocsin.model.conditions import TRUE, And, Condition, all_of
 from tocsin.model.terms import Elapsed, Parameter, Term
@@ -17,6 +17,7 @@ from tocsin.sequences.automaton import Automaton, Edge, Node, Test
 from tocsin.sequences.drawing import draw
 from tocsin.sequences.inspection import Instance, NodeState, SequenceState
 from tocsin.sequences.oracle.occurrences import value_of
+from tocsin.sequences.shown_times import IN_TICKS, ShownTimes
 from tocsin.sequences.substitution import replace_condition_leaves
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class SequenceExplanation(EventExplanation, frozen=True, kw_only=True):
     state: SequenceState | None = None
     begins: int | None = None
     inner: tuple[tuple[str, SequenceExplanation], ...] = ()
+    times: ShownTimes = IN_TICKS
 
     @property
     def instances(self) -> int:
@@ -87,7 +89,7 @@ class SequenceExplanation(EventExplanation, frozen=True, kw_only=True):
 
     def drawing(self, *, title: str = "") -> str:
         """Return a drawing of the automaton and its instances, in SVG."""
-        return draw(self.automaton, self.state, title=title)
+        return draw(self.automaton, self.state, title=title, times=self.times)
 
     def trees(self) -> list[Branch]:
         """Return the automaton as a tree, with its instances and the effect of the event, if there is one."""
@@ -119,22 +121,26 @@ def explain_sequence(
     begins: int | None = None,
     event: Event | None = None,
     outside: tuple[str, ...] = (),
+    times: ShownTimes = IN_TICKS,
 ) -> SequenceExplanation:
     """Return an automaton's conditions, its state, and, given an event, the effect that the event would have now."""
     states = (None,) * len(automaton.nodes) if state is None else state.nodes
     inner_states = {} if state is None else dict(state.inner)
     seen = None if outside else event
-    begin = _condition_text(automaton.edges[0].test, automaton.alias)
+    begin = _condition_text(automaton.edges[0].test, automaton.alias, times)
     start = _start(automaton, seen)
     nodes = tuple(
-        _node(node, edge, computed, node_state, seen)
+        _node(node, edge, computed, node_state, seen, times=times)
         for node, edge, computed, node_state in zip(
             automaton.nodes, automaton.edges[1:], _computed_by_node(expression), states, strict=True
         )
     )
     streams = {stream.name: stream.of for stream in algebra.streams_in(expression)}
     inner = tuple(
-        (name, explain_sequence(id_, one, of, inner_states.get(name), event=event, outside=outside))
+        (
+            name,
+            explain_sequence(id_, one, of, inner_states.get(name), event=event, outside=outside, times=times),
+        )
         for name, one in automaton.inner
         if (of := streams.get(name)) is not None
     )
@@ -152,32 +158,45 @@ def explain_sequence(
         state=state,
         begins=begins,
         inner=inner,
+        times=times,
     )
 
 
 def _node(
-    node: Node, onward: Edge, computed: _Computed, state: NodeState | None, event: Event | None
+    node: Node,
+    onward: Edge,
+    computed: _Computed,
+    state: NodeState | None,
+    event: Event | None,
+    *,
+    times: ShownTimes,
 ) -> NodeExplanation:
     """Return the explanation of one node, with the effect of `event` on its sample instances."""
     samples = () if state is None or event is None else state.samples
     return NodeExplanation(
         alias=node.alias,
         stream=node.stream,
-        on=_condition_text(node.guard.test, node.alias),
-        again=None if node.rebind is None else _condition_text(node.rebind.test, node.alias),
-        onward=_condition_text(onward.test, node.alias),
+        on=_condition_text(node.guard.test, node.alias, times),
+        again=None if node.rebind is None else _condition_text(node.rebind.test, node.alias, times),
+        onward=_condition_text(onward.test, node.alias, times),
         longest=None if isinstance(node.longest, Parameter) else node.longest,
         state=state,
-        effects=tuple(_effect(node, onward, computed, one, event) for one in samples if event is not None),
+        effects=tuple(
+            _effect(node, onward, computed, one, event, times=times) for one in samples if event is not None
+        ),
     )
 
 
-def _condition_text(test: Test, alias: str) -> ConditionText:
+def _condition_text(test: Test, alias: str, times: ShownTimes) -> ConditionText:
     parts = _parts(test.condition)
     static = _parts(test.static)
     bare = [replace_condition_leaves(part, lambda term: _bare(term, alias)) for part in parts]
     dynamic = [part for part, without_alias in zip(parts, bare, strict=True) if without_alias not in static]
-    return ConditionText(_text(parts), _text(static) if static else None, _text(dynamic) if dynamic else None)
+    return ConditionText(
+        times.condition_text(all_of(parts)),
+        times.condition_text(all_of(static)) if static else None,
+        times.condition_text(all_of(dynamic)) if dynamic else None,
+    )
 
 
 def _bare(term: Term, alias: str) -> Term:
@@ -190,10 +209,6 @@ def _parts(condition: Condition) -> list[Condition]:
     return list(condition.conditions) if isinstance(condition, And) else [condition]
 
 
-def _text(parts: list[Condition]) -> str:
-    return condition_text(all_of(parts), sequence=True)
-
-
 def _start(automaton: Automaton, event: Event | None) -> Reason | None:
     if event is None or event.stream != automaton.stream:
         return None
@@ -201,7 +216,9 @@ def _start(automaton: Automaton, event: Event | None) -> Reason | None:
     return _reason(automaton.edges[0].test.condition, values, event.end - event.start + 1)
 
 
-def _effect(node: Node, onward: Edge, computed: _Computed, instance: Instance, event: Event) -> Effect:
+def _effect(
+    node: Node, onward: Edge, computed: _Computed, instance: Instance, event: Event, *, times: ShownTimes
+) -> Effect:
     """Return what an event does to one instance, and why."""
     duration = event.end - instance.start + 1
     values = {**dict(instance.values), **_event_values(event, node.alias)}
@@ -209,9 +226,10 @@ def _effect(node: Node, onward: Edge, computed: _Computed, instance: Instance, e
     if event.stream != node.stream:
         return Effect(instance, f"nothing: it waits for `{node.stream}`", on)
     if isinstance(node.longest, int) and duration > node.longest:
-        return Effect(instance, f"it ends: after {duration:,} ticks its time is over", on)
+        return Effect(instance, f"it ends: after {times.length(duration)} its time is over", on)
     if event.start <= instance.end:
-        return Effect(instance, f"nothing: the event starts at {event.start}, not after {instance.end}", on)
+        start, end = times.time(event.start), times.time(instance.end)
+        return Effect(instance, f"nothing: the event starts at {start}, not after {end}", on)
     if on.truth is not True:
         return Effect(instance, "nothing: the event is passed over", on)
     forward = _reason(onward.test.condition, _with_computed(computed, values, duration), duration)

@@ -11,6 +11,7 @@ from tocsin.language.explanation_tree import WIDTH, reason_tree
 from tocsin.language.printer import term_text, value_text
 from tocsin.sequences.algebra import HIDDEN
 from tocsin.sequences.inspection import Instance, NodeState
+from tocsin.sequences.shown_times import ShownTimes
 
 if TYPE_CHECKING:
     from tocsin.sequences.explanation import ConditionText, Effect, NodeExplanation, SequenceExplanation
@@ -20,13 +21,13 @@ def automaton_tree(why: SequenceExplanation) -> Branch:
     """Return a sequence's automaton as a tree: its start, its nodes with their instances, and nested sequences."""
     begin = StyledText(f"{why.stream} {why.alias}", Style.STRONG)
     tree = Branch("begins with ", begin, *_condition(why.begin, "if"))
-    tree.branches += map(_node, why.nodes)
+    tree.branches += [_node(node, why.times) for node in why.nodes]
     for name, inner in why.inner:
         tree.add(StyledText(f"in parentheses: {name}", Style.QUIET)).branches.append(automaton_tree(inner))
     return tree
 
 
-def _node(node: NodeExplanation) -> Branch:
+def _node(node: NodeExplanation, times: ShownTimes) -> Branch:
     """Return a state of the automaton: what it waits for, and a sample of its instances."""
     line: list[str | StyledText] = ["waits for ", StyledText(f"{node.stream} {node.alias}", Style.STRONG)]
     if node.state is not None:
@@ -34,14 +35,14 @@ def _node(node: NodeExplanation) -> Branch:
     branch = Branch(*line)
     branch.add("takes the next event", *_condition(node.on, "with"))
     if node.longest is not None:
-        branch.add(f"for {node.longest:,} ticks at most")
+        branch.add(f"for {times.length(node.longest)} at most")
     if node.again is not None:
         branch.add("goes round again", *_condition(node.again, "while"))
     branch.add("goes on", *_condition(node.onward, "if"))
     if node.state is not None:
         effects = {id(effect.instance): effect for effect in node.effects}
         for instance in node.state.samples:
-            one = branch.add(StyledText("•", Style.COUNT), f" {_instance(instance)}")
+            one = branch.add(StyledText("•", Style.COUNT), f" {_instance(instance, times)}")
             if id(instance) in effects:
                 one.branches += _effect(effects[id(instance)])
         for ended in _ended(node.state):
@@ -60,7 +61,7 @@ def _condition(condition: ConditionText, word: str) -> tuple[str | StyledText, .
     return f" {word} {condition.whole}  ", StyledText(found, Style.QUIET)
 
 
-def _instance(instance: Instance) -> str:
+def _instance(instance: Instance, times: ShownTimes) -> str:
     """Return a line about an instance: its times, events and values."""
     stored = ", ".join(
         f"{term_text(name, sequence=True)} = {'absent' if value is None else shortened(value_text(value), WIDTH)}"
@@ -69,7 +70,7 @@ def _instance(instance: Instance) -> str:
     )
     events = ", ".join(shortened(event.id, WIDTH) for event in instance.events)
     more = "".join(f"; {one}" for one in (events, stored) if one)
-    return f"since {instance.start}, last at {instance.end}{more}"
+    return f"since {times.time(instance.start)}, last at {times.time(instance.end)}{more}"
 
 
 def _effect(effect: Effect) -> Iterator[Branch]:

@@ -32,6 +32,7 @@ from tocsin.sequences.explanation import SequenceExplanation, explain_sequence
 from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.matches import SequenceMatches
 from tocsin.sequences.scheduled_matcher import ScheduledMatcher
+from tocsin.sequences.shown_times import ShownTimes
 from tocsin.sequences.ticks import asks_in_units, common_tick
 
 
@@ -167,7 +168,7 @@ class SequenceRuntime:
         id_: str,
     ) -> None:
         """Add one subscription for each number; the rows of a template take their constants from `columns`."""
-        valid_from, valid_until = options.validity.valid_from, options.validity.valid_until
+        valid_from, valid_until = options.validity.in_ticks(compiled.tick)
         parts = [(numbers, compiled.compiled, columns)]
         if compiled.each is not None:
             parts = [(numbers[i : i + 1], one, {}) for i, one in enumerate(compiled.each)]
@@ -304,6 +305,7 @@ class SequenceRuntime:
             begins=first_end,
             event=event,
             outside=() if event is None else self._not_reached_reasons(subscription, found.compiled, event),
+            times=ShownTimes(self.ticks, found.compiled.automaton.stream, asks_in_units(subscription.query)),
         )
 
     def stats(self) -> SequenceRuntimeStats:
@@ -327,9 +329,9 @@ class SequenceRuntime:
             streams = ", ".join(f"`{name}`" for name in sorted(compiled.reads))
             reasons.append(f"it reads {streams}, the event is {of}")
         elif self._buffer.is_late(event):
-            reasons.append(f"the event ended at {event.end}, before one that has come already: it is late")
-        if subscription.valid_until is not None and event.end >= subscription.valid_until:
-            reasons.append(f"it is valid until {subscription.valid_until}, the event ended at {event.end}")
+            ended = self.ticks.shown(event.end, event.stream)
+            reasons.append(f"the event ended at {ended}, before one that has come already: it is late")
+        reasons += subscription.after_validity(event, self.ticks)
         if is_deletion(event):
             reasons.append("the event is a deletion, which reaches no sequence")
         return tuple(reasons)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -91,6 +92,10 @@ class BatchRows(Generic[Batch]):
         rows = self._columns.row[numbers].astype(np.int64)
         is_whole = len(rows) == len(batch) and bool((rows == np.arange(len(rows))).all())
         return batch if is_whole else batch.take(rows)
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the batches."""
+        return (batch for batch in self._batches if batch is not None)
 
     def find(self, number: int) -> tuple[Batch, int]:
         """Return the batch of a number, and its row there; the number must be in one."""

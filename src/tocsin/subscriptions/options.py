@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, tzinfo
 from functools import lru_cache
 
 from tocsin.matching.ranking import check_weight
 from tocsin.model.errors import KindError, MatcherError, SubscriptionError
 from tocsin.model.options import ALWAYS, FOREVER, SubscriptionOptions, Validity
-from tocsin.model.values import read_time
+from tocsin.model.values import read_moment, read_ticks
 
 
 def read_options(
@@ -19,8 +20,9 @@ def read_options(
     *,
     weight: object = 1.0,
     witness: object = None,
+    zone: tzinfo = UTC,
 ) -> SubscriptionOptions:
-    """Return the options as the engine stores them, or raise `SubscriptionError`."""
+    """Return the options as the engine stores them, or raise `SubscriptionError`; times without a zone are of `zone`."""
     if (
         valid_from is None
         and valid_until is None
@@ -30,10 +32,7 @@ def read_options(
     ):
         return _plain_options(owner)
     try:
-        validity = Validity(
-            ALWAYS if valid_from is None else read_time(valid_from),
-            FOREVER if valid_until is None else read_time(valid_until),
-        )
+        validity = _read_validity(valid_from, valid_until, zone)
     except KindError as fault:
         raise SubscriptionError(f"its validity cannot be read: {fault}", id_) from None
     try:
@@ -47,6 +46,16 @@ def read_options(
     # A copy, so that later changes of the caller's mapping do not reach the subscription.
     stored = dict(weight) if isinstance(weight, Mapping) else weight
     return SubscriptionOptions(validity, owner, stored, witness)  # type: ignore[arg-type]
+
+
+def _read_validity(valid_from: object | None, valid_until: object | None, zone: tzinfo) -> Validity:
+    """Return when a subscription applies, by ticks or by dates; beside a date, a number is in microseconds."""
+    moments = [None if raw is None else read_moment(raw, zone) for raw in (valid_from, valid_until)]
+    bounds = [
+        default if raw is None else read_ticks(raw) if moment is None else moment
+        for raw, moment, default in zip((valid_from, valid_until), moments, (ALWAYS, FOREVER), strict=True)
+    ]
+    return Validity(bounds[0], bounds[1], is_dated=moments != [None, None])
 
 
 @lru_cache(maxsize=1024)

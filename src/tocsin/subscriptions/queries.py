@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
@@ -14,6 +14,7 @@ from tocsin.language.check import read_text
 from tocsin.language.sequence_shapes import ShapedSequence
 from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
+from tocsin.language.text_shapes import one_of_each_shape
 from tocsin.matching import IdArray
 from tocsin.model import Filter, Query
 from tocsin.model import Sequence as SequenceQuery
@@ -83,6 +84,21 @@ class QueryStore:
             stored, row = found
             return stored.template.query, bindings_at(stored.rows.columns, row)
         return found.query() if isinstance(found, ShapedSequence) else found, None
+
+    def shapes(self) -> Iterator[Query]:
+        """Yield the queries; of those that differ in their constants only, and of a template's rows, one."""
+        texts = [one for one in self._sources if isinstance(one, str)]
+        shapes = {one.shape: one for one in self._sources if isinstance(one, ShapedSequence)}
+        yield from (one.query() for one in shapes.values())
+        for source in self._sources:
+            if source is not None and not isinstance(source, (str, ShapedSequence)):
+                yield source
+        for batch in self._batches.batches():
+            if isinstance(batch, StoredTemplate):
+                yield batch.template.query
+            else:
+                texts += one_of_each_shape(batch)
+        yield from map(_read_again, one_of_each_shape(texts))
 
     def kind(self, number: int) -> type[Query]:
         """Return whether a subscription is a `Filter`, a `Sequence` or a `View`."""

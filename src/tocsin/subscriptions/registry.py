@@ -29,6 +29,7 @@ class _Columns(NamedTuple):
 class _Validities(NamedTuple):
     valid_from: NDArray[np.int64]  # [number]
     valid_until: NDArray[np.int64]  # [number]
+    is_dated: NDArray[np.bool_]  # [number] whether both count microseconds since 1970
 
 
 class _Expiry(NamedTuple):
@@ -62,7 +63,8 @@ class SubscriptionRegistry:
         self._expiring = 0  # numbers in it
         self.has_validity = False  # whether the validity of any subscription was ever limited
         self._columns = _Columns(np.empty(0, dtype=np.int64))
-        self._validities = _Validities(*np.empty((2, 0), dtype=np.int64))  # while all are unlimited, empty
+        # While all are unlimited, these are empty.
+        self._validities = _Validities(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
 
     @classmethod
     def restore(
@@ -200,7 +202,15 @@ class SubscriptionRegistry:
         """Return when the subscription with this number applies."""
         if not self.has_validity:
             return Validity()
-        return Validity(*(column.item(number) for column in self._validities))
+        valid_from, valid_until, is_dated = self._validities
+        return Validity(valid_from.item(number), valid_until.item(number), is_dated.item(number))
+
+    @property
+    def is_dated(self) -> NDArray[np.bool_]:
+        """Return by number whether a subscription's bounds count microseconds since 1970, not ticks."""
+        if self.has_validity:
+            return self._validities.is_dated[: self.capacity]
+        return np.broadcast_to(np.False_, self.capacity)
 
     def is_any_limited(self) -> bool:
         """Tell whether any subscription that is there now has a limited validity."""
@@ -208,8 +218,18 @@ class SubscriptionRegistry:
         is_limited = (self.valid_from != ALWAYS) | (self.valid_until != FOREVER)
         return self.has_validity and bool((is_there & is_limited).any())
 
-    def is_valid(self, numbers: IdArray, times: NDArray[np.int64] | int) -> NDArray[np.bool_]:
-        """Return a mask of the subscriptions that apply to events that ended at these times."""
+    def is_valid(
+        self,
+        numbers: IdArray,
+        times: NDArray[np.int64] | int,
+        microseconds: NDArray[np.int64] | int | None = None,
+    ) -> NDArray[np.bool_]:
+        """Return a mask of the subscriptions that apply to events that ended at these times.
+
+        `microseconds` are the same times since 1970, if their streams have ticks of other lengths.
+        """
+        if microseconds is not None:
+            times = np.where(self.is_dated[numbers], microseconds, times)
         return is_valid_at(self.valid_from[numbers], self.valid_until[numbers], times)
 
     def reserve(self, count: int) -> list[int]:
@@ -354,12 +374,15 @@ class SubscriptionRegistry:
         if self.has_validity:
             self._validities.valid_from[numbers] = validity.valid_from
             self._validities.valid_until[numbers] = validity.valid_until
+            self._validities.is_dated[numbers] = validity.is_dated
 
     def _limit(self) -> None:
         """Make the columns of validities, now that they are not all unlimited."""
         if not self.has_validity:
             size = len(self._columns.arrival)
-            self._validities = _Validities(np.full(size, ALWAYS), np.full(size, FOREVER))
+            self._validities = _Validities(
+                np.full(size, ALWAYS), np.full(size, FOREVER), np.zeros(size, dtype=np.bool_)
+            )
             self.has_validity = True
 
 

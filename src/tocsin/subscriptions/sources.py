@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, tzinfo
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -90,22 +91,22 @@ class GivenSubscription(NamedTuple):
     weight: object = 1.0
     witness: object = None
 
-    def options(self) -> SubscriptionOptions:
+    def options(self, zone: tzinfo = UTC) -> SubscriptionOptions:
         """Return the options, or raise `SubscriptionError` if they or the id are faulty."""
         check_id(self.id)
         times = self.valid_from, self.valid_until
-        return read_options(*times, self.owner, self.id, weight=self.weight, witness=self.witness)
+        return read_options(*times, self.owner, self.id, weight=self.weight, witness=self.witness, zone=zone)
 
 
 def compile_set(
-    subscriptions: SubscriptionSet, owner: str, compile_one: Compile[Compiled_co]
+    subscriptions: SubscriptionSet, owner: str, compile_one: Compile[Compiled_co], zone: tzinfo = UTC
 ) -> tuple[dict[str, CompiledSubscription[Compiled_co]], list[SubscriptionError]]:
     """Return the compiled subscriptions by id, and the errors of all that cannot be compiled."""
     found: dict[str, CompiledSubscription[Compiled_co]] = {}
     errors: list[SubscriptionError] = []
     for one in given_subscriptions(subscriptions, owner):
         try:
-            options = one.options()
+            options = one.options(zone)
             if one.id in found:
                 raise SubscriptionError("the set has this id twice", one.id)
             found[one.id] = compile_one(one.id, one.query, options)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from tocsin.model.errors import EventError
-from tocsin.model.timestamps import microseconds, parse_rfc3339
+from tocsin.model.timestamps import microseconds, parse_timestamp
 from tocsin.model.values import Value
 
 Number: TypeAlias = int | float
@@ -50,7 +50,7 @@ def number(value: Value | None, name: str) -> float:
 
 def moment(value: Value | None, name: str) -> float:
     """Return a timestamp, or a text that names one, in microseconds; NaN for other values."""
-    time = parse_rfc3339(value) if isinstance(value, str) else value
+    time = parse_timestamp(value) if isinstance(value, str) else value
     if not isinstance(time, datetime):
         return math.nan
     ticks = microseconds(time)

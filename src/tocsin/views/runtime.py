@@ -18,6 +18,7 @@ from tocsin.model import Event, Subscription, View
 from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, TemplateError
 from tocsin.model.options import SubscriptionOptions
 from tocsin.model.subscription import Answer
+from tocsin.model.ticks import StreamTicks
 from tocsin.structures.array_types import Bools, Int64s
 from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, same_answer
 from tocsin.views.batch import Batch, read_batch
@@ -290,7 +291,9 @@ class ViewRuntime:
         self._rebuild_stale()
         return self._families[self._additions[number].family].answer(number)
 
-    def explain(self, number: int, subscription: Subscription, event: Event) -> ViewExplanation:
+    def explain(
+        self, number: int, subscription: Subscription, event: Event, ticks: StreamTicks
+    ) -> ViewExplanation:
         """Return a view's present answer, and why an event would change it or would not."""
         assert isinstance(subscription.query, View)  # noqa: S101 - the caller checked
         compiled = self.compile(subscription.query, subscription.id)
@@ -301,9 +304,12 @@ class ViewRuntime:
             of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
             outside = [f"it reads {quoted(names)}, the event is {of}"]
         else:
-            outside = list(subscription.outside_validity(event))
+            outside = subscription.outside_validity(event, ticks)
             if update.table.is_late(update.key, update.end):
-                outside.insert(0, f"the event ended at {event.end}, before the stored row: it is late")
+                outside.insert(
+                    0,
+                    f"the event ended at {ticks.shown(event.end, event.stream)}, before the stored row: it is late",
+                )
         if outside or update is None:
             return explain_view(subscription, compiled, answer, answer, not_reached_reasons=tuple(outside))
         table, slot = update.table, update.table.find(update.key)

@@ -56,6 +56,7 @@ class EngineContents(Struct, frozen=True):
     options: EngineOptions
     clock: Mapping[str, Any]
     ticks: Mapping[str, int]
+    units: list[tuple[str | None, str]]  # of the numbers in streams' time fields
     runs: list[Run]
     tables: list[tuple[str, Mapping[str, Any], Any]]
     events: list[Event]
@@ -78,6 +79,7 @@ class EngineContents(Struct, frozen=True):
             options,
             _clock_contents(clock),
             store.sequences.declared,
+            store.sequences.ticks.fixed_units(),
             runs_of(store),
             [_table_contents(table) for table in store.views.tables],
             list(history),
@@ -164,6 +166,7 @@ def save_engine(contents: EngineContents, path: Path) -> SavedEngine:
         "options": msgspec.to_builtins(contents.options),
         "clock": contents.clock,
         "ticks": contents.ticks,
+        "units": contents.units,
         "generation": contents.generation,
         "tables": tables,
         "subscriptions": [write_run(run, writer) for run in contents.runs],
@@ -244,6 +247,7 @@ class SavedEngineFile:
         about, reader = self._about, ColumnReader(self._archive)
         for stream, tick in about["ticks"].items():
             store.sequences.declare(stream, int(tick))
+        store.sequences.ticks.fix_units(about["units"])
         for table in about["tables"]:
             arrays = {name: reader.column(column) for name, column in table["arrays"].items()}
             store.views.tables.by_name[table["name"]] = StoredTable.of_parts(

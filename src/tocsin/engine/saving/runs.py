@@ -113,9 +113,10 @@ def _restore_texts(
 def _plain_options(options: SubscriptionOptions) -> list[Any]:
     validity, weight = options.validity, options.weight
     plain = dict(weight) if isinstance(weight, Mapping) else weight
-    return [validity.valid_from, validity.valid_until, options.owner, plain, options.witness]
+    bounds = validity.valid_from, validity.valid_until, validity.is_dated
+    return [*bounds, options.owner, plain, options.witness]
 
 
 def _options_of_plain(plain: Sequence[Any]) -> SubscriptionOptions:
-    valid_from, valid_until, *rest = plain
-    return SubscriptionOptions(Validity(int(valid_from), int(valid_until)), *rest)
+    valid_from, valid_until, is_dated, *rest = plain
+    return SubscriptionOptions(Validity(int(valid_from), int(valid_until), bool(is_dated)), *rest)

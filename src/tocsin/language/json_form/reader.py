@@ -25,7 +25,7 @@ from tocsin.model.conditions import (
     clause_predicate,
 )
 from tocsin.model.errors import FormError, KindError, LanguageError
-from tocsin.model.timestamps import parse_rfc3339
+from tocsin.model.timestamps import parse_timestamp
 from tocsin.model.values import Kind, json_type
 
 _OPERATORS: Final = {operator.value: operator for operator in Operator}
@@ -244,9 +244,11 @@ def _read_attribute(raw: list[object], path: str) -> terms.Attribute:
 
 
 def _read_timestamp(raw: list[object], path: str) -> terms.Literal:
-    time = parse_rfc3339(raw[0]) if isinstance(raw[0], str) else None
+    time = parse_timestamp(raw[0]) if isinstance(raw[0], str) else None
     if time is None:
-        raise FormError(f"`{raw[0]}` is not an RFC 3339 timestamp such as 2026-01-01T00:00:00Z", f"{path}[0]")
+        raise FormError(
+            f"`{raw[0]}` is not a timestamp of ISO 8601 such as 2026-01-01T00:00:00Z", f"{path}[0]"
+        )
     return terms.Literal(time, Kind.TIMESTAMP)
 
 

@@ -13,7 +13,7 @@ from tocsin.language.parsing.foreign import EVENT_BEFORE, FOREIGN_CALLS, PREVIOU
 from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
 from tocsin.model import terms
 from tocsin.model.conditions import And, Condition, Constant, Not, Or, Predicate
-from tocsin.model.timestamps import parse_rfc3339
+from tocsin.model.timestamps import parse_timestamp
 from tocsin.model.values import Kind
 
 Parsed: TypeAlias = terms.Term | Condition
@@ -240,19 +240,12 @@ def string(cursor: Cursor, at: int) -> str:
 def _timestamp(cursor: Cursor, at: int) -> terms.Literal:
     """Parse the string of a timestamp."""
     written = string(cursor, at)
-    time = parse_rfc3339(written)
+    time = parse_timestamp(written)
     if time is None:
-        zoned = parse_rfc3339(written + "Z")
-        midnight = parse_rfc3339(written + "T00:00:00Z")
         raise cursor.fail(
-            f"`{written}` is not an RFC 3339 timestamp",
+            f"`{written}` is not a timestamp of ISO 8601",
             at=at,
-            expected=("a text such as '2026-01-01T00:00:00Z'",),
-            suggestion=f"it lacks a time zone: '{written}Z' is UTC"
-            if zoned
-            else f"it lacks a time: '{written}T00:00:00Z' is midnight"
-            if midnight
-            else None,
+            expected=("a text such as '2026-01-01T00:00:00Z' or '2026-01-01'",),
         )
     cursor.at = at + 1
     return terms.Literal(time, Kind.TIMESTAMP)

@@ -152,7 +152,7 @@ def _check_column(name: str, raw: Any, many: bool, faults: Faults) -> Column:
     if kind == "f":
         return _floats(name, array.astype(np.float64, copy=False), faults)
     if kind == "M":
-        raise TemplateError("its times have no time zone; convert them, for example to UTC", parameter=name)
+        return _objects(name, np.array(list(array), dtype=object), faults)
     if kind not in "UO":
         raise TemplateError(
             f"its values, of type {array.dtype}, are neither numbers, strings, booleans nor timestamps",

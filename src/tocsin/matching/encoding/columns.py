@@ -18,7 +18,7 @@ from tocsin.formats.column_blocks import integer_array
 from tocsin.matching.encoding.codes import EXACT, FIELDS, Field, Keys, keys_of_numbers, string_key_bounds
 from tocsin.matching.encoding.events import EncodedEvents, TextPairs
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.model.timestamps import microseconds, parse_rfc3339
+from tocsin.model.timestamps import microseconds, parse_timestamp
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -369,7 +369,7 @@ def _texts(
     tested = (words, positions) if attribute in vocabulary.tests.attributes else None
     yield FieldColumn(base + Field.STRING, known[positions], valid, orders, tested)
     if vocabulary.is_timed(attribute):
-        times = [None if word is None else parse_rfc3339(word) for word in words]
+        times = [None if word is None else parse_timestamp(word) for word in words]
         timed = np.array([time is not None for time in times], dtype=np.bool_)[positions]
         if timed.any():
             ticks = np.array([0 if time is None else microseconds(time) for time in times], dtype=np.int64)

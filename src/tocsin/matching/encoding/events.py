@@ -22,7 +22,7 @@ from tocsin.matching.encoding.codes import (
     string_key_bounds,
 )
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.model.timestamps import microseconds, parse_rfc3339
+from tocsin.model.timestamps import microseconds, parse_timestamp
 from tocsin.model.values import Value
 
 
@@ -104,7 +104,7 @@ class RowEncoding:
                 self._texts.add(attribute, value, place)
             if self._vocabulary.ordered_texts > 0:
                 self._orders.append((place, *string_key_bounds(value)))
-            if self._vocabulary.is_timed(attribute) and (time := parse_rfc3339(value)) is not None:
+            if self._vocabulary.is_timed(attribute) and (time := parse_timestamp(value)) is not None:
                 self._append(base + Field.TIMESTAMP, microseconds(time))
         elif kind is bool:
             self._append(base + Field.BOOLEAN, int(value))

@@ -13,7 +13,7 @@ from tocsin.language.semantics import text_truth
 from tocsin.matching.statistics.distribution import Distribution
 from tocsin.model.conditions import NEGATED, NEGATIONS, Operator, Predicate
 from tocsin.model.terms import Literal
-from tocsin.model.timestamps import parse_rfc3339
+from tocsin.model.timestamps import parse_timestamp
 from tocsin.model.values import Kind
 
 # Shares assumed for comparisons without counts, where their attributes are present (the figures of System R).
@@ -104,7 +104,7 @@ def _in(constants: Sequence[Literal], attribute: AttributeStatistics) -> float:
     times = {constant.value for constant in members if constant.kind is Kind.TIMESTAMP}
     found = 0.0
     for constant in members:
-        if constant.kind is Kind.STRING and times and parse_rfc3339(str(constant.value)) in times:
+        if constant.kind is Kind.STRING and times and parse_timestamp(str(constant.value)) in times:
             continue  # its events are counted with the timestamp
         found += attribute.of(constant.kind).equal_to(constant.value)
     return min(found, attribute.known({constant.kind for constant in members}))

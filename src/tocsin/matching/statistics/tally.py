@@ -18,7 +18,7 @@ from tocsin.matching.statistics.joint import Group
 from tocsin.matching.statistics.texts import combination_text, text_of
 from tocsin.model.event import STREAM
 from tocsin.model.terms import Literal
-from tocsin.model.timestamps import parse_rfc3339
+from tocsin.model.timestamps import SHORTEST, parse_timestamp
 from tocsin.model.values import Kind, Value, kind_of, read_value
 
 # Kinds of rows besides the kinds of values
@@ -26,8 +26,6 @@ EVENTS: Final = "events"
 REFUSED: Final = "refused"  # records that are not events
 TEXTS: Final = "texts"  # strings that are counted as timestamps too
 GROUP: Final = "group"  # combinations; the subject is the group's place
-
-_SHORTEST: Final = len("2026-01-01T00:00:00Z")
 
 
 class Row(NamedTuple):
@@ -162,7 +160,7 @@ def _timestamps(path: str, counts: Mapping[str, int]) -> Iterator[Row]:
     """Yield the counts of strings that parse as timestamps."""
     found = 0
     for text, count in counts.items():
-        time = parse_rfc3339(text) if len(text) >= _SHORTEST else None
+        time = parse_timestamp(text) if len(text) >= SHORTEST else None
         if time is not None:
             found += count
             yield Row(path, Kind.TIMESTAMP, text_of(time), count)

@@ -10,7 +10,7 @@ import msgspec
 
 from tocsin.matching.encoding.codes import EXACT, is_exact
 from tocsin.model.terms import Literal
-from tocsin.model.timestamps import format_rfc3339, parse_rfc3339
+from tocsin.model.timestamps import format_rfc3339, parse_timestamp
 from tocsin.model.values import Kind, Value
 
 _LETTERS: Final = {Kind.NUMBER: "n", Kind.STRING: "s", Kind.BOOLEAN: "b", Kind.TIMESTAMP: "t"}
@@ -43,7 +43,7 @@ def value_of(kind: Kind, text: str) -> Value:
     if kind is Kind.NUMBER:
         return _number(text)
     if kind is Kind.TIMESTAMP:
-        time = parse_rfc3339(text)
+        time = parse_timestamp(text)
         if time is None:
             raise ValueError(f"`{text}` is no timestamp")
         return time
