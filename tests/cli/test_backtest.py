@@ -111,9 +111,7 @@ def test_a_chart_is_printed_by_day(rows: list[dict[str, Any]], tmp_path: Path) -
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    path.write_text(
-        '{"a":1,"at":"2026-01-01T00:00:00Z"}\nbroken\n{"a":1}\n{"a":1,"at":9000000000000000000}\n'
-    )
+    path.write_text('{"a":1,"at":"2026-01-01T00:00:00Z"}\nbroken\n{"a":1}\n{"a":1,"at":1e40}\n')
     done = tocsin("backtest", path, "-s", "a = 1", "--time-field", "at")
     assert done.returncode == 1
     assert "1 notification of 1 event on 1 day" in done.stdout
@@ -125,7 +123,6 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("-s", "a = 1"), "days come from the events' own time: name it with --time-field"),
         (("--time-field", "at"), "nothing is subscribed"),
         (("-s", "a =", "--time-field", "at"), "-s:1:4: subscription `s1`: a value is missing"),
         (("-f", "twice.txt", "--time-field", "at"), "twice.txt:2: another subscription is called so already"),
@@ -142,9 +139,25 @@ def test_what_cannot_be_counted_is_refused(
     assert reason in done.stderr
 
 
+def test_days_need_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("timeless.jsonl").write_text('{"a":1,"from":"2026-01-01","to":"2026-01-02"}\n')
+    done = tocsin("backtest", "timeless.jsonl", "-s", "a = 1")
+    assert done.returncode == 2
+    assert "no attribute of timeless.jsonl is their time beyond doubt" in done.stderr
+    assert "--time-field (`from`, `to`?)" in done.stderr
+    piped = tocsin("backtest", "-", "-s", "a = 1", stdin="{}")
+    assert piped.returncode == 2
+    assert "name it with --time-field" in piped.stderr
+    Path("timed.jsonl").write_text('{"a":1,"at":"2026-01-01"}\n')
+    found = tocsin("backtest", "timed.jsonl", "-s", "a = 1")
+    assert found.returncode == 0
+    assert "2026-01-01" in found.stdout
+
+
 @pytest.mark.parametrize("length", [1, 1_000_000, 7_000_000, 86_400_000_000])
 def test_days_are_counted_in_the_ticks_of_each_stream(length: int) -> None:
-    engine = Engine(clock=EventClock())
+    engine = Engine(clock=EventClock(), time_unit="microseconds")
     if length > 1:
         engine.stream("s", tick=length)
     engine.subscribe("true", id=EVERY)
@@ -167,7 +180,7 @@ def test_days_are_counted_in_the_ticks_of_each_stream(length: int) -> None:
 
 
 def test_times_outside_the_calendar_are_faults() -> None:
-    engine = Engine(clock=EventClock())
+    engine = Engine(clock=EventClock(), time_unit="microseconds")
     engine.subscribe("true", id=EVERY)
     counts = DayCounts(StreamTicks())
     counts.add(engine.publish_many([{"a": 1, "t": time} for time in (-(2**62), 0, 2**62)], time="t"))

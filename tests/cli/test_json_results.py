@@ -88,7 +88,7 @@ def test_test_counts_and_shows_notifications() -> None:
     found = document(
         0, "test", "price > 1 and price > 0", "events.jsonl", "--limit", "1", "--time-field", "at"
     )
-    at = 1767261600000000
+    at = "2026-01-01T10:00:00Z"
     assert found == {
         "errors": [], "warnings": [], "events": 2, "fired": 2,
         "notifications": [
@@ -96,7 +96,7 @@ def test_test_counts_and_shows_notifications() -> None:
                 "subscription": "it", "event_ids": ["events.jsonl:1"], "start": at, "end": at, "generation": 1,
                 "events": [
                     {
-                        "id": "events.jsonl:1", "start": at, "end": at,
+                        "id": "events.jsonl:1", "stream": "events", "start": at, "end": at,
                         "attributes": {"symbol": "IBM", "price": 101.5, "at": "2026-01-01T10:00:00Z"},
                     }
                 ],

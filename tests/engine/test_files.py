@@ -60,7 +60,7 @@ def published(
     later = options.pop("later", {})
     for name, text in subscriptions.items():
         engine.subscribe(text, id=name)
-    reader = EventReader(fields, stream="s", clock=lambda _: 7, ticks=engine.ticks)
+    reader = EventReader(fields, stream="s", clock=lambda: 7, ticks=engine.ticks)
     source = open_events(path, reader, format=format)
     faults: list[str] = []
     lines: list[bytes] = []

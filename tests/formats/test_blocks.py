@@ -34,14 +34,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def as_rows(path: Path, format: Format) -> tuple[Any, ...]:
-    reader = EventReader(stream="s", clock=lambda _: 7)
+    reader = EventReader(stream="s", clock=lambda: 7)
     found = list(read_all(iter(open_events(path, reader, format=format))))
     return found, reader.read, reader.refused, reader.dropped
 
 
 def as_blocks(path: Path, format: Format) -> tuple[Any, ...]:
     """Read a file in blocks, and each block in both ways, which must agree."""
-    reader = EventReader(stream="s", clock=lambda _: 7)
+    reader = EventReader(stream="s", clock=lambda: 7)
     return (
         list(read_all(expand(open_events(path, reader, format=format).blocks()))),
         reader.read,

@@ -151,7 +151,7 @@ def test_a_cloud_event_brings_its_own_id_time_and_stream() -> None:
         "specversion": "1.0", "id": "e1", "source": "/s", "type": "order", "time": "2026-01-01T00:00:01Z",
         "expirytime": "2026-01-02T00:00:00Z", "subject": "x", "data": {"qty": 3, "tags": [1]},
     }  # fmt: skip
-    reader = EventReader(clock=lambda _: 99)
+    reader = EventReader(clock=lambda: 99)
     event = reader.event(record, "t", 1)
     assert isinstance(event, Event)
     assert (event.id, event.stream, event.end) == ("e1", "order", 1767225601000000)

@@ -26,7 +26,7 @@ class _JsonText:
         self._text = text
         self._name = name
         fields = EventFields(id=replay.id_field, stream=replay.stream_field)
-        self._reader = EventReader(fields, stream=stream, clock=lambda _: 0)
+        self._reader = EventReader(fields, stream=stream, clock=lambda: 0)
 
     def __iter__(self) -> Iterator[Event | Fault]:
         for line, record in self._records():

@@ -138,7 +138,9 @@ class Engine:
         self._clock = clock or SystemClock()
         ticks = StreamTicks(zone=zone, unit=read_time_unit(time_unit))
         self._reader = EventReader(
-            clock=None if type(self._clock) is SystemClock else self._now_for, ticks=ticks
+            clock=None if type(self._clock) is SystemClock else self._clock.now,
+            ticks=ticks,
+            has_no_time=None if type(self._clock) is SystemClock else self._has_no_time,
         )
         self._out_of_orderness = order
         self._on_late = on_late or LateLog()
@@ -600,7 +602,8 @@ class Engine:
         [{'row': 1, 'subscription': 'high'}]
         """
         parts: list[tuple[int, Notifications]] = []
-        fields, top_k = EventFields(time=time, start=start), TopK.of(top, weights)
+        fields = EventFields(time=time, start=start, is_published=True)
+        top_k = TopK.of(top, weights)
         row = 0
         try:
             batches = self._publisher.batches(
@@ -656,7 +659,8 @@ class Engine:
         weights: Mapping[str, float] | None = None,
     ) -> Iterator[Notifications]:
         """Publish events as `publish_stream` does, and yield the notifications of each batch, as columns."""
-        fields, top_k = EventFields(time=time, start=start), TopK.of(top, weights)
+        fields = EventFields(time=time, start=start, is_published=True)
+        top_k = TopK.of(top, weights)
         batches = self._publisher.batches(
             events,
             stream,
@@ -771,7 +775,7 @@ class Engine:
                 f"`explain` takes one event, a mapping of attributes, not {type(event).__name__}; explain each by "
                 "itself, or give all of them to `test`"
             )
-        read = None if event is None else self._read(event, stream, time)
+        read = None if event is None else self._read(event, stream, time, is_published=False)
         with self._lock:
             self._pipeline.expire()
             found = self._store.subscription(subscription)
@@ -836,6 +840,7 @@ class Engine:
         start: object | None = None,
         id: str | None = None,
         valid_until: object | None = None,
+        is_published: bool = True,
     ) -> Event:
         """Return an event with the given stream, time and id; a CloudEvent and an `Event` have their own."""
         given = (stream, time, start, id, valid_until)
@@ -855,7 +860,9 @@ class Engine:
         elif type(self._clock) is SystemClock:
             end = self._clock.now() // (1 if stream is None else ticks.lengths.get(stream, 1))
         else:  # another clock counts the events' ticks
-            end = self._now_for(stream)
+            if is_published:
+                self._reader.check_clock(stream)
+            end = self._clock.now()
         return read_event(
             event,
             stream=stream,
@@ -868,16 +875,12 @@ class Engine:
             ticks=ticks,
         )
 
-    def _now_for(self, stream: str | None) -> int:
-        """Return the clock's time for an event of a stream that has none of its own."""
-        now = self._clock.now()
-        if isinstance(self._clock, EventClock) and (
-            self._store.sequences.reads(stream) or (self._store.registry.has_validity and now == ALWAYS)
-        ):
-            raise EventError(
-                "the event has no time, and an `EventClock` takes the time from events; give `time`, or use the `SystemClock`"
-            )
-        return now
+    def _has_no_time(self, stream: str | None) -> bool:
+        """Tell whether the clock has no time for an event of a stream that has none of its own."""
+        return isinstance(self._clock, EventClock) and (
+            self._store.sequences.reads(stream)
+            or (self._store.registry.has_validity and self._clock.now() == ALWAYS)
+        )
 
 
 def _new_sequence_matcher(

@@ -113,6 +113,7 @@ class BatchPublisher:
         for begin, end in publishable_parts(timed.batch, self._reader, options.report, size, before):
             part = timed.part(begin, end)
             if fields.time is None:
+                self._reader.check_clock(table.stream)
                 part.starts = part.ends = np.full(end - begin, self._reader.now(table.stream), dtype=np.int64)
             read = np.setdiff1d(np.arange(begin, end), untimed) if untimed else np.arange(begin, end)
             self._reader.count_dropped(table.count_dropped(read))

@@ -193,8 +193,9 @@ class SubscriptionStore:
         others = [(id_, one) for id_, one in new.items() if not one.is_filter]
         if others:
             with suppress(_TrialEnd), self._reserve(len(others), removed) as numbers:
-                for number, (id_, one) in zip(numbers, others, strict=True):
-                    self._add(_array([number]), one, {}, id_)
+                self._add_others(
+                    (number, id_, one) for number, (id_, one) in zip(numbers, others, strict=True)
+                )
                 raise _TrialEnd  # as a refusal does, it undoes what was added
 
     def add_template(

@@ -36,13 +36,14 @@ class EventFields(Struct, frozen=True):
     start: str | None = None
     stream: str | None = None
     valid_until: str | None = None
+    is_published: bool = False  # whether the events are published, so that their times matter
 
 
 class EventReader:
     """Turns records into events.
 
-    `stream` is the stream of records that name none; `clock` gives the time of a stream's records without one, by
-    default the time of day; `ticks` holds the length of each stream's tick. `read` and `refused` count records; `dropped`
+    `stream` is the stream of records that name none; `clock` gives the time of records without one, by default
+    the time of day, unless it has none for those that are published to a stream, which `has_no_time` tells; `ticks` holds the length of each stream's tick. `read` and `refused` count records; `dropped`
     counts arrays, by path.
     """
 
@@ -51,13 +52,15 @@ class EventReader:
         fields: EventFields | None = None,
         *,
         stream: str | None = None,
-        clock: Callable[[str | None], int] | None = None,
+        clock: Callable[[], int] | None = None,
         ticks: StreamTicks | None = None,
+        has_no_time: Callable[[str | None], bool] | None = None,
     ) -> None:
         self.fields = fields or EventFields()
         self.stream = stream
         self.ticks = ticks or StreamTicks()
         self._clock = clock
+        self._has_no_time = has_no_time
         self.read = 0
         self.refused = 0
         self.dropped: Counter[str] = Counter()
@@ -100,8 +103,16 @@ class EventReader:
     def now(self, stream: str | None) -> int:
         """Return the time of an event of this stream that has none of its own."""
         if self._clock is not None:
-            return self._clock(stream)
+            return self._clock()
         return now_in_microseconds() // self.ticks.length(stream)
+
+    def check_clock(self, stream: str | None) -> None:
+        """Raise `EventError` if the clock has no time for an event that is published to a stream."""
+        if self._has_no_time is not None and self._has_no_time(stream):
+            raise EventError(
+                "the event has no time, and an `EventClock` takes the time from events; give `time`, or use the "
+                "`SystemClock`"
+            )
 
     def refuse(self) -> None:
         """Count a record that was refused."""
@@ -130,6 +141,8 @@ class EventReader:
             return read_cloud_event(record, now=now, dropped=self._drop, ticks=self.ticks)
         of = stream if fields.stream is None else str(required_field(record, fields.stream, "stream"))
         end = self._time_at(record, fields.time, "time", of)
+        if end is None and fields.is_published:
+            self.check_clock(of)
         return read_event(
             record,
             stream=of,

@@ -203,7 +203,7 @@ def _decoded(text: bytes | None) -> str | None:
 
 
 def _event(record: Any, now: int, stream: str | None) -> Event:
-    event = EventReader(EventFields(), clock=lambda _: now).event(record, None, 0, stream)
+    event = EventReader(EventFields(), clock=lambda: now).event(record, None, 0, stream)
     if isinstance(event, Fault):
         raise EventError(event.reason)
     return event

@@ -1,0 +1,107 @@
+"""What nobody said: the time of events, their stream, and names that no event has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import tocsin
+
+EVENTS = "".join(
+    f'{{"time": "2013-01-0{day}T10:00", "mag": {mag}, "region": "x"}}\n'
+    for day, mag in ((1, 7), (2, 8), (9, 9))
+)
+PAIRS = "from quakes a next quakes b on b.region = a.region within 2 days"
+
+
+@pytest.fixture
+def quakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("quakes.jsonl").write_text(EVENTS)
+    return "quakes.jsonl"
+
+
+def test_the_time_field_is_found_and_said(quakes: str) -> None:
+    done = tocsin("match", quakes, "-s", PAIRS)
+    assert done.stdout.count("\n") == 1
+    assert '"start":"2013-01-01T10:00:00Z","end":"2013-01-02T10:00:00Z"' in done.stdout
+    assert "the time of an event is its `time`; --time-field names another attribute" in done.stderr
+    now = tocsin("match", quakes, "-s", PAIRS, "--now", "--times", "ticks")
+    assert now.stdout.count("\n") == 2
+    assert '"end":1' in now.stdout
+    both = tocsin("match", quakes, "-s", PAIRS, "--now", "--time-field", "time")
+    assert (both.returncode, "give one of them" in both.stderr) == (2, True)
+    assert "the time of an event" not in tocsin("match", quakes, "-s", "mag > 7").stderr
+
+
+def test_without_a_clear_time_field_the_candidates_are_named(quakes: str) -> None:
+    Path(quakes).write_text('{"opened": "2013-01-01", "closed": "2013-01-02", "region": "x"}\n')
+    done = tocsin("match", quakes, "-s", PAIRS)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        "name one with --time-field (`opened`, `closed`?), or take the time of reading with --now"
+        in done.stderr
+    )
+    Path(quakes).write_text('{"region": "x", "n": 5}\n')
+    assert "name one with --time-field, or take" in tocsin("match", quakes, "-s", PAIRS).stderr
+
+
+def test_the_time_of_a_pipe_is_that_of_reading_and_said() -> None:
+    done = tocsin("match", "-", "-s", "from s a next s b", "--stream", "s", stdin='{"a":1}\n{"a":2}\n')
+    assert done.stdout.count("\n") == 1
+    assert "the time of an event is the time at which it is read" in done.stderr
+
+
+def test_numbers_in_a_time_field_are_read_by_their_size(quakes: str) -> None:
+    Path(quakes).write_text("".join(f'{{"ts": {1357030800 + 3600 * i}, "region": "x"}}\n' for i in range(2)))
+    done = tocsin("match", quakes, "-s", PAIRS)
+    assert '"end":"2013-01-01T10:00:00Z"' in done.stdout
+    assert "read as seconds since 1970" in done.stderr
+    ticks = tocsin("match", quakes, "-s", "from quakes a next quakes b within 3600", "--time-unit", "ticks")
+    assert '"end":1357034400' not in ticks.stdout
+    zone = tocsin("match", quakes, "-s", "mag is missing", "--time-field", "ts", "--timezone", "Nowhere/City")
+    assert (zone.returncode, "'Nowhere/City' is no time zone" in zone.stderr) == (2, True)
+
+
+def test_the_stream_is_the_files_name(quakes: str) -> None:
+    done = tocsin("match", quakes, "-s", "select mag from quakes where mag > 8")
+    assert '"values":{"mag":9}' in done.stdout
+    assert done.stderr == ""
+    view = tocsin("match", quakes, "--table", "quakes=region", "-s", "select max(mag) from table quakes")
+    assert '"new":9' in view.stdout
+
+
+@pytest.mark.parametrize("command", ["match", "test", "backtest"])
+def test_names_that_no_event_has_are_warned_of(quakes: str, command: str) -> None:
+    def run(query: str) -> str:
+        given = ("test", query, quakes) if command == "test" else (command, quakes, "-s", query)
+        return tocsin(*given, *(("--time-field", "time") if command == "backtest" else ())).stderr
+
+    assert "no event was of stream `quaks`; did you mean `quakes`?" in run(
+        "select mag from quaks where mag > 1"
+    )
+    assert "no event was of stream `trades`; they are of `quakes`" in run("from trades where price > 1")
+    assert "no event has the attribute `magg`; did you mean `mag`?" in run("magg > 9")
+    if command != "backtest":  # which selects nothing
+        assert "no event has the attribute `reg`" in run("select reg from quakes where mag > 9")
+    assert run("mag > 9 or missing_one is missing") == ""
+
+
+def test_streams_that_sequences_publish_are_no_surprise(quakes: str) -> None:
+    query = ("-s", "from quakes a publish as big", "-s", "from big where size > 1")
+    assert "no event" not in tocsin("match", quakes, *query).stderr
+    assert "no event" not in tocsin("check", *query, "--against", quakes).stderr
+
+
+def test_check_and_test_know_the_same_names(quakes: str) -> None:
+    for arguments in (("check", "-s", "pirce > 9", "--against", quakes), ("test", "mga > 9", quakes)):
+        assert "no event has the attribute" in tocsin(*arguments).stderr
+    assert (
+        "never matches: `mag` is a number in the events, not a string"
+        in tocsin("test", "mag = 'x'", quakes).stderr
+    )
+
+
+def test_quiet_says_nothing_of_it(quakes: str) -> None:
+    assert tocsin("match", quakes, "-s", "magg > 9", "--quiet").stderr == ""

@@ -1,0 +1,232 @@
+"""Times as users have them: texts without a zone, days, epoch seconds; and bounds of validity as dates."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin import Engine
+from tocsin.engine import EventClock
+from tocsin.model.errors import EventError, KindError, TocsinError
+from tocsin.model.ticks import StreamTicks, TimeUnit, duration_text, guess_unit
+from tocsin.model.timestamps import microseconds
+
+NINE = datetime(2013, 1, 1, 9, tzinfo=UTC)
+AT = microseconds(NINE)
+
+
+def engine(**options: Any) -> Engine:
+    made = Engine(clock=EventClock(), **options)
+    made.subscribe("true", id="every")
+    return made
+
+
+def end_of(time: Any, stream: str | None = "s", **options: Any) -> int | None:
+    return engine(**options).publish({"a": 1}, stream=stream, time=time)[0].end
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2013-01-01T09:00:00Z", "2013-01-01T09:00", "2013-01-01 09:00:00", "2013-01-01T10:00+0100", NINE,
+        datetime(2013, 1, 1, 9),  # noqa: DTZ001 - that is the point
+        np.datetime64("2013-01-01T09:00"), AT // 1_000_000, AT / 1e6, AT // 1_000, AT, AT * 1_000, np.int64(AT // 1_000),
+    ],
+)  # fmt: skip
+def test_a_time_is_read_in_any_usual_form(time: Any) -> None:
+    assert end_of(time) == AT
+    table = pa.table({"a": [1], "t": [time if not isinstance(time, np.generic) else time.item()]})
+    notes = engine().publish_many(table, stream="s", time="t")
+    assert [note.end for note in notes] == [AT]
+    assert [note.end for note in engine().publish_many([{"a": 1, "t": time}], stream="s", time="t")] == [AT]
+
+
+def test_a_day_is_its_first_moment_and_small_numbers_are_ticks() -> None:
+    assert end_of("2013-01-01") == end_of(date(2013, 1, 1)) == AT - 9 * 3_600_000_000
+    assert end_of(17) == end_of(17.0) == 17
+    with pytest.raises(
+        EventError, match=r"a whole number of ticks, a datetime or a text of ISO 8601, not 17\.5"
+    ):
+        end_of(17.5)
+    with pytest.raises(EventError, match="nan is no time"):
+        end_of(float("nan"))
+    with pytest.raises(EventError, match="not a bool"):
+        end_of(True)
+
+
+def test_the_first_number_decides_the_unit_which_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "tocsin")
+    made = engine()
+    ends = [
+        made.publish({"a": 1}, stream="s", time=time)[0].end for time in (AT // 10**6, AT // 10**6 + 1, 5)
+    ]
+    assert ends == [AT, AT + 1_000_000, 5_000_000]
+    said = [one.getMessage() for one in caplog.records]
+    [one] = said
+    assert one.startswith("the times of stream `s` are numbers, which are read as seconds since 1970; ")
+    assert one.endswith("the first, 1357030800, is 2013-01-01T09:00:00Z")
+    assert made.publish({"a": 1}, stream="other", time=5)[0].end == 5
+
+
+def test_a_unit_that_is_named_holds_whatever_the_size() -> None:
+    assert end_of(5, time_unit="s") == end_of(5_000, time_unit="milliseconds") == 5_000_000
+    assert end_of(AT // 10**6, time_unit="ticks") == AT // 10**6
+    assert end_of(1.5, time_unit="seconds") == 1_500_000
+    with pytest.raises(KindError, match="`fortnights` is no unit of a time field"):
+        Engine(time_unit="fortnights")
+
+
+def test_numbers_of_a_stream_with_a_declared_tick_count_its_ticks() -> None:
+    made = engine(time_unit="ms")
+    made.stream("s", tick="1 second")
+    assert made.publish({"a": 1}, stream="s", time=AT // 1_000_000)[0].end == AT // 1_000_000
+    assert made.publish({"a": 1}, stream="s", time="2013-01-01T09:00")[0].end == AT // 1_000_000
+
+
+@given(st.lists(st.floats(0, 4e9) | st.integers(0, 4 * 10**9), min_size=1, max_size=8))
+def test_columns_of_numbers_are_read_as_one_by_one(numbers: list[float]) -> None:
+    array = np.array(numbers)
+    one, all_ = StreamTicks(), StreamTicks()
+    read = all_.read_column(array, "s")
+    if read is not None:
+        assert [one.read_field(number, "s") for number in array.tolist()] == read.tolist()
+
+
+def test_units_follow_from_the_size() -> None:
+    sizes = (10**8 - 1, 10**8, 10**11 - 1, 10**11, 10**14, 10**17 - 1, 10**17, -(10**9))
+    assert [guess_unit(number) for number in sizes] == [
+        TimeUnit.TICKS, TimeUnit.SECONDS, TimeUnit.SECONDS, TimeUnit.MILLISECONDS, TimeUnit.MICROSECONDS,
+        TimeUnit.MICROSECONDS, TimeUnit.NANOSECONDS, TimeUnit.SECONDS,
+    ]  # fmt: skip
+
+
+def test_a_sequence_with_units_takes_epoch_seconds_and_refuses_plain_ticks() -> None:
+    made = engine()
+    made.subscribe("from s a next s b where b.a > a.a within 10 minutes", id="pair")
+    found = [made.publish({"a": i}, stream="s", time=AT // 10**6 + 300 * i) for i in range(3)]
+    assert [[note.subscription for note in notes] for notes in found] == [
+        ["every"],
+        ["every", "pair"],
+        ["every", "pair"],
+    ]
+    other = engine()
+    other.subscribe("from s a next s b within 10 minutes")
+    with pytest.raises(EventError, match="a sequence uses units of time on stream `s`"):
+        other.publish({"a": 1}, stream="s", time=5)
+
+
+def test_times_without_a_zone_are_of_the_engines() -> None:
+    oslo = timezone(timedelta(hours=1))
+    for zone in ("Europe/Oslo", "+01:00", oslo):
+        for time in ("2013-01-01T10:00", datetime(2013, 1, 1, 10), "2013-01-01T09:00Z"):  # noqa: DTZ001 - the point
+            assert end_of(time, timezone=zone) == AT
+    made = engine(timezone=oslo)
+    note = made.publish({"at": datetime(2013, 1, 1, 10)}, time=1)[0]  # noqa: DTZ001 - the point
+    assert note.events[0].attributes == {"at": NINE}
+    with pytest.raises(KindError, match="'Mars/Base' is no time zone"):
+        Engine(timezone="Mars/Base")
+
+
+@pytest.mark.parametrize("tick", [None, "1 second", "7 seconds", "1 day"])
+def test_bounds_of_validity_are_dates_on_streams_of_any_tick(tick: str | None) -> None:
+    made = Engine(clock=EventClock())
+    if tick is not None:
+        made.stream("s", tick=tick)
+    bounds: dict[str, Any] = {"valid_from": datetime(2013, 1, 2, tzinfo=UTC), "valid_until": "2013-01-04"}
+    made.subscribe("from s where true", id="filter", **bounds)
+    made.subscribe("from s a where true", id="sequence", **bounds)
+    made.table("s", key="k")
+    made.subscribe("select count(*) from table s where a between 0 and 100", id="view", **bounds)
+    [stored, *_] = made.subscriptions()
+    assert (stored.valid_from, stored.valid_until) == (
+        datetime(2013, 1, 2, tzinfo=UTC),
+        datetime(2013, 1, 4, tzinfo=UTC),
+    )
+    early = made.explain("filter", {"a": 1}, stream="s", time="2013-01-01").outside
+    assert [
+        one.startswith("it is valid from 2013-01-02T00:00:00Z, the event ended at ") for one in early
+    ] == [True]
+    found = []
+    for day in range(1, 6):
+        notes = made.publish({"k": day, "a": day}, stream="s", time=f"2013-01-0{day}T12:00")
+        found.append({note.subscription for note in notes})
+    assert found == [set(), {"filter", "sequence", "view"}, {"filter", "sequence", "view"}, set(), set()]
+
+
+def test_delays_are_lengths_of_time_too() -> None:
+    made = Engine(clock=EventClock(), out_of_orderness="1 minute", lateness=timedelta(minutes=5))
+    made.stream("s", tick="1 second")
+    made.subscribe("from s a next s b where b.a > a.a", id="pair")
+    ends = [
+        note.end for time in (100, 50, 170, 240) for note in made.publish({"a": time}, stream="s", time=time)
+    ]
+    assert ends == [100, 170]
+    assert [note.end for note in made.flush()] == [240]
+    for bad in (-1, "soon", 1.5):
+        with pytest.raises(TocsinError, match="`out_of_orderness` is a number of ticks"):
+            Engine(out_of_orderness=bad)  # type: ignore[arg-type]
+
+
+def test_an_event_clock_has_no_time_for_sequences() -> None:
+    made = Engine(clock=EventClock())
+    made.publish({"a": 1}, stream="s")
+    made.subscribe("from s a next s b", id="pair")
+    with pytest.raises(
+        EventError, match="the event has no time, and an `EventClock` takes the time from events"
+    ):
+        made.publish({"a": 1}, stream="s")
+    reported: list[object] = []
+    made.publish_many([{"a": 1}], stream="s", on_error=reported.append)
+    assert len(reported) == 1
+    made.publish({"a": 1}, stream="other")
+    valid = Engine(clock=EventClock())
+    valid.subscribe("a = 1", valid_from=5)
+    with pytest.raises(EventError, match="the event has no time"):
+        valid.publish({"a": 1})
+    valid.publish({"a": 1}, time=7)
+    assert len(valid.publish({"a": 1})) == 1
+
+
+def test_one_event_is_no_source_of_events() -> None:
+    made = engine()
+    for one in ({"a": 1}, "events.jsonl", b"{}"):
+        for call in (made.match, made.publish_many, lambda given: made.test("a = 1", given)):
+            with pytest.raises(EventError, match="events are expected"):
+                call(one)
+
+
+def test_json_lines_show_dates_and_ticks_as_they_are() -> None:
+    made = engine()
+    table = made.publish_many([{"a": 1, "t": AT // 1000}], stream="s", time="t")
+    [line] = table.json_lines(made.ticks)
+    assert b'"start":"2013-01-01T09:00:00Z"' in line
+    [plain] = table.json_lines()
+    assert b'"start":%d' % AT in plain
+    [ticks] = made.publish_many([{"a": 1, "t": 3}], stream="counted", time="t").json_lines(made.ticks)
+    assert b'"end":3' in ticks
+
+
+def test_units_survive_saving(tmp_path: Path) -> None:
+    made = engine(timezone="+01:00", time_unit=None, out_of_orderness=timedelta(seconds=5))
+    made.publish({"a": 1}, stream="s", time=AT // 10**6)
+    made.subscribe("a = 2", id="dated", valid_until="2014-01-01T00:00")
+    made.save(tmp_path / "saved.tocsin")
+    again = Engine.open(tmp_path / "saved.tocsin")
+    assert [note.end for note in again.publish({"a": 1}, stream="s", time=7)] == [7_000_000]
+    assert {one.id: one.valid_until for one in again.subscriptions()}["dated"] == datetime(
+        2013, 12, 31, 23, tzinfo=UTC
+    )
+    assert again.ticks.zone.utcoffset(None) == timedelta(hours=1)
+
+
+def test_lengths_are_shown_in_their_largest_unit() -> None:
+    assert [duration_text(86_400 * 10**6 * days) for days in (1, 7, 10)] == ["1 day", "1 week", "10 days"]
+    assert duration_text(0) == "0 microseconds"
