@@ -12,6 +12,8 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tocsin.structures.answering import compile_first
+
 _COMMON = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], print_blob=True
 )
@@ -19,6 +21,8 @@ settings.register_profile("default", _COMMON, max_examples=200, derandomize=True
 settings.register_profile("brief", _COMMON, max_examples=15, derandomize=True)
 settings.register_profile("long", _COMMON, max_examples=5_000)
 settings.load_profile(os.environ.get("TOCSIN_TEST_PROFILE", "default"))
+
+compile_first()  # tests of what is interpreted meanwhile say so
 
 # Two workers begin with one half each, and the first that is done takes tests from the other's end. Matchers' kernels are needed
 # early in the second half and late in the first, so that on a machine without compiled code they are compiled once, and not

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tocsin import Engine
+from tocsin.structures.answering import compile_first
 
 if __name__ == "__main__":
+    compile_first()
     engine = Engine(matcher="dynamic")
     engine.table("t", key="k")
     engine.subscribe_many("k = :k and v > :v", {"k": list(range(2_000)), "v": list(range(2_000))})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from threading import Event
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from tocsin import Engine
 from tocsin.language import parse_condition, to_cnf, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, starting_matcher
 from tocsin.matching.starting_matcher import Compiling, StartingMatcher
-from tocsin.structures import jit
+from tocsin.model.values import Value
+from tocsin.structures import answering, jit
+from tocsin.structures.background_compiler import compiler
 
 
 def batch(first: int, count: int) -> ConjunctionBatch:
@@ -88,6 +91,7 @@ def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.Mon
         while not finished:
             time.sleep(0.001)
 
+    monkeypatch.delenv(answering.VARIABLE, raising=False)
     monkeypatch.setattr(starting_matcher, "_warm_up", compile_slowly)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: False)
     matcher = StartingMatcher(max_tried=10, max_few=0)
@@ -96,9 +100,44 @@ def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.Mon
     assert isinstance(matcher.current, Oracle)
     finished = True
     assert matcher._compiling is not None
-    matcher._compiling.join()
+    matcher._compiling.wait()
     assert matcher.match(EVENTS).to_lists() == expected
     assert type(matcher.current).__name__ == "Dynamic"
+
+
+@pytest.mark.parametrize(("stored", "waits_after"), [(10, 100), (60, 4), (200, 0)])
+def test_brute_force_ends_where_waiting_is_quicker(
+    monkeypatch: pytest.MonkeyPatch, stored: int, waits_after: int
+) -> None:
+    """Up to 50 conjunctions never wait, up to 100 (with two each) until 500 are tried, and more wait at once."""
+    finish = Event()
+    warmed = []
+
+    def compile_slowly() -> None:
+        finish.wait(5) if compiler.is_own_thread() else warmed.append(1)
+
+    monkeypatch.delenv(answering.VARIABLE, raising=False)
+    monkeypatch.setattr(starting_matcher, "_NEVER_WAITS", 50)
+    monkeypatch.setattr(starting_matcher, "_MOST_MEANWHILE", 300)
+    monkeypatch.setattr(starting_matcher, "_TRIED_MEANWHILE", 500)
+    monkeypatch.setattr(starting_matcher, "_warm_up", compile_slowly)
+    monkeypatch.setattr(jit, "is_compiled_before", lambda _: False)
+    matcher, oracle = StartingMatcher(max_stored=10, max_few=0), Oracle()
+    for each in (matcher, oracle):
+        each.add(batch(0, stored))
+    assert isinstance(matcher.current, Oracle) == (2 * stored <= 300)
+    assert (matcher._compiling is not None) == (2 * stored <= 300)
+    one: dict[str, Value] = {"a": 3, "b": 4, "c": "x1"}
+    expected = oracle.match_one(one).tolist()
+    for published in range(1, 20):
+        assert matcher.match_one(one).tolist() == expected
+        assert isinstance(matcher.current, Oracle) == (published <= waits_after)
+    finish.set()
+    if matcher._compiling is not None:
+        matcher._compiling.wait()
+        assert matcher.match_one(one).tolist() == expected
+    assert type(matcher.current).__name__ == "Dynamic"
+    assert bool(warmed) == (stored == 200)
 
 
 def test_an_index_that_may_never_be_compiled_here_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from tocsin.engine.pipeline import EventPipeline
 from tocsin.engine.subscription_store import SubscriptionStore, already_subscribed
 from tocsin.model import Notification
 from tocsin.model.errors import TocsinError
+from tocsin.structures.answering import answering
 from tocsin.subscriptions.results import SubscribedAll
 from tocsin.subscriptions.sources import CompiledSubscription, GivenSubscription
 
@@ -29,9 +30,11 @@ def exchange(
 
     The callback is that of the new ones.
     """
-    added = store.exchange(replaced, new)
     others = [id_ for id_, one in new.items() if not one.is_filter]
-    notifications = pipeline.match_history(added) + store.first_answers(others)
+    rows = sum(store.rows_read_by(new[id_].query) for id_ in others)
+    with answering(len(replaced) + len(new) + rows):
+        added = store.exchange(replaced, new)
+        notifications = pipeline.match_history(added) + store.first_answers(others)
     store.deliver(list(new), callback, notifications)
     return notifications
 

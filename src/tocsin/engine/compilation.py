@@ -8,6 +8,7 @@ from typing import Any, Final
 from tocsin.engine.engine import Engine
 from tocsin.matching import create_matcher, registered_matchers
 from tocsin.matching.starting_matcher import INDEX
+from tocsin.structures.answering import compiling_first
 
 _QUOTES: Final[list[dict[str, Any]]] = [
     {"name": name, "price": price, "risk": risk}
@@ -23,12 +24,13 @@ _QUOTES: Final[list[dict[str, Any]]] = [
 
 def compile_kernels(matchers: Sequence[str] = (INDEX,)) -> None:
     """Compile or load the kernels of these matchers, and those of sequences and views."""
-    for name in matchers:
-        warm_up = getattr(create_matcher(name), "warm_up", None)
-        if warm_up is not None:
-            warm_up()
-    _use_sequences()
-    _use_views()
+    with compiling_first:
+        for name in matchers:
+            warm_up = getattr(create_matcher(name), "warm_up", None)
+            if warm_up is not None:
+                warm_up()
+        _use_sequences()
+        _use_views()
 
 
 def all_matchers() -> tuple[str, ...]:

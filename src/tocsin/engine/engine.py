@@ -63,6 +63,7 @@ from tocsin.model.timestamps import read_zone, zone_name
 from tocsin.sequences.explanation import SequenceExplanation
 from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.runtime import SequenceRuntime
+from tocsin.structures.answering import answering
 from tocsin.subscriptions.options import check_id, read_options
 from tocsin.subscriptions.results import Difference, Subscribed, SubscribedAll, SubscribedMany
 from tocsin.subscriptions.sources import SubscriptionSet, given_subscriptions
@@ -313,7 +314,7 @@ class Engine:
 
     def unsubscribe(self, id: str) -> None:
         """Remove a subscription; an unknown id is an error."""
-        with self._lock:
+        with self._lock, answering():
             self._pipeline.expire()
             self._store.withdraw(id)
 
@@ -539,7 +540,7 @@ class Engine:
         top_k = TopK.of(top, weights) if top is not None or weights else None
         if delete:
             read = changed(read, attributes={**read.attributes, DELETIONS[0]: True})
-        with self._lock:
+        with self._lock, answering():
             _, notifications, late = self._pipeline.publish([read], top=top_k)
         if self._store.deliveries.waiting:
             self._deliver()
@@ -682,7 +683,7 @@ class Engine:
 
         An event that comes later and ends before one of them is late.
         """
-        with self._lock:
+        with self._lock, answering(self._buffer.waiting):
             self._pipeline.expire()
             notifications = self._pipeline.flush()
         self._deliver()

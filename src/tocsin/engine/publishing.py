@@ -31,6 +31,7 @@ from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.timed_batch import TimedRows
 from tocsin.model import Event
 from tocsin.model.errors import EventError
+from tocsin.structures.answering import answering
 
 _BATCH: Final = 1000  # events that are published together
 _TABLE_BATCH: Final = 16_384  # rows that are published by the column
@@ -251,9 +252,9 @@ class BatchPublisher:
     # shared
 
     def _publish(self, events: list[Event], report: Report, top: TopK | None) -> Published:
-        with self._lock:
+        with self._lock, answering(len(events)):
             return self._pipeline.publish(events, report, top)
 
     def _publish_rows(self, rows: TimedRows, top: TopK | None) -> tuple[Published | None, dict[int, str]]:
-        with self._lock:
+        with self._lock, answering(len(rows)):
             return self._pipeline.publish_rows(rows, top)

@@ -153,6 +153,15 @@ class SubscriptionStore:
             template, rows, id_rule, partial(runtime.compile_rows, options=options), clauses=clauses
         )
 
+    def rows_read_by(self, query: Query | None) -> int:
+        """Return how many rows a new subscription has to read: those of a view's tables."""
+        tables = self.views.tables.by_name
+        return (
+            sum(len(tables[one.name]) for one in query.tables if one.name in tables)
+            if isinstance(query, View)
+            else 0
+        )
+
     # changing
 
     def find_replaced(

@@ -15,6 +15,7 @@ from tocsin.matching.word_truths import WordTruths
 from tocsin.model.values import Value
 
 _COMPILED_AFTER: Final = 16  # events; generating the code takes as long as interpreting about as many
+_MOST_COMPILED: Final = 10_000  # expressions; it takes 25 µs for each, and an event has to wait
 _NO_IDS: Final = np.empty(0, dtype=np.int64)
 _BY_COLUMN: Final = 64  # rows of a table from which arrays are quicker
 
@@ -60,6 +61,6 @@ class DirectEvaluation:
             self._version, self._search, self._events = self._oracle.version, None, 0
         if self._search is None:
             self._events += events
-            if self._events > _COMPILED_AFTER:
+            if self._events > _COMPILED_AFTER and len(self._oracle) <= _MOST_COMPILED:
                 self._search = generate(self._oracle.expressions())
         return self._search

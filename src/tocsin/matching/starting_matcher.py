@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, auto
 from math import inf
-from threading import Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tocsin.matching import (
     ClauseGroup,
@@ -25,6 +24,10 @@ from tocsin.matching.direct_evaluation import DirectEvaluation
 from tocsin.matching.statistics import Statistics
 from tocsin.model.event import Event
 from tocsin.model.values import Value
+from tocsin.structures.answering import always_compiles_first, compiling_first
+
+if TYPE_CHECKING:
+    from tocsin.structures.background_compiler import Job
 
 INDEX: Final = "dynamic"
 INDEX_KERNELS: Final = "tocsin.matching.le_subscribe._kernels.adaptation"  # compiled wherever it has run
@@ -34,13 +37,17 @@ MAX_FEW: Final = 100  # conjunctions up to which no index is quicker
 MAX_TRIED: Final = (
     20_000_000  # conjunctions that it may try, over all events, before an index is worth its loading
 )
-_TOO_MANY: Final = 5_000  # conjunctions for which no event waits on brute force while the index is compiled
+
+# While the index is compiled, which takes ten seconds. Brute force takes 0.6 µs for a conjunction and an event.
+_MOST_MEANWHILE: Final = 100_000  # conjunctions that it may hold: one event takes it 60 ms
+_TRIED_MEANWHILE: Final = 15_000_000  # that it may try, until waiting would have been quicker
+_NEVER_WAITS: Final = 5_000  # conjunctions up to which an event never waits: it takes 3 ms at most
 
 
 class Compiling(Enum):
     """When the index is compiled, if this machine never did it before."""
 
-    IN_BACKGROUND = auto()  # unless there are so many conjunctions that waiting is quicker
+    IN_BACKGROUND = auto()  # unless there is so much to try that waiting is quicker
     AT_ONCE = auto()
     NEVER = auto()  # brute force goes on until another process has compiled it
 
@@ -71,7 +78,8 @@ class StartingMatcher:
         self._max_few = max_few
         self._statistics = statistics
         self._tried = 0
-        self._compiling: Thread | None = None
+        self._compiling: Job | None = None
+        self._tried_meanwhile = 0  # while it is compiled
 
     @property
     def current(self) -> Matcher:
@@ -105,16 +113,19 @@ class StartingMatcher:
     def is_about_to_index(self) -> bool:
         """Tell whether the next event makes the index worth its loading."""
         oracle = self._oracle
-        return (
-            oracle is not None and len(oracle) > self._max_few and self._tried + len(oracle) > self._max_tried
-        )
+        if oracle is None or len(oracle) <= self._max_few:
+            return False
+        is_compiled = self._compiling is not None and self._compiling.is_done
+        return is_compiled or self._tried + len(oracle) > self._max_tried
 
     def _count(self, events: int) -> None:
         """Count what brute force has to try, and hand over when it was enough."""
         oracle = self._oracle
         if oracle is not None and len(oracle) > self._max_few:
             self._tried += events * len(oracle)
-            if self._tried > self._max_tried:
+            if self._compiling is not None:
+                self._tried_meanwhile += events * len(oracle)
+            if self._compiling is not None or self._tried > self._max_tried:
                 self._hand_over(len(oracle))
 
     def explain(self, event: Event, id: int) -> Explanation:
@@ -129,35 +140,43 @@ class StartingMatcher:
         """Replace the oracle by the index, unless that has to be compiled first."""
         if self._oracle is None or not self._can_index(size):
             return
-        index = create_matcher(INDEX, statistics=self._statistics)
-        index.add(
-            ConjunctionBatch(
-                tuple(ConjunctionGroup(c, ids, {}) for ids, c in self._oracle.conjunctions()),
-                tuple(ClauseGroup(c, ids, {}) for ids, c in self._oracle.clauses()),
+        with compiling_first:  # of so many conjunctions, each by itself is a lot
+            index = create_matcher(INDEX, statistics=self._statistics)
+            index.add(
+                ConjunctionBatch(
+                    tuple(ConjunctionGroup(c, ids, {}) for ids, c in self._oracle.conjunctions()),
+                    tuple(ClauseGroup(c, ids, {}) for ids, c in self._oracle.clauses()),
+                )
             )
-        )
         self.index, self._oracle = index, None
 
     def _can_index(self, size: int) -> bool:
-        """Tell whether the index can be used now, for so many conjunctions."""
+        """Tell whether the index is to be used now, for so many conjunctions."""
+        job = self._compiling
+        if job is None:
+            return self._begin(size)
+        if job.is_done or size > _MOST_MEANWHILE:
+            return True
+        return size > _NEVER_WAITS and self._tried_meanwhile > _TRIED_MEANWHILE
+
+    def _begin(self, size: int) -> bool:
+        """Have the index compiled as this matcher is to do it; return whether it can be used now."""
         from tocsin.structures.jit import is_compiled_before  # noqa: PLC0415 - it brings the compiler
 
-        if self._compiling is None and not is_compiled_before(INDEX_KERNELS) and not self._compile(size):
-            return False
-        # So many conjunctions take longer to try one by one than the compiler takes.
-        return self._compiling is None or not self._compiling.is_alive() or size > _TOO_MANY
-
-    def _compile(self, size: int) -> bool:
-        """Have the index compiled as this matcher is to do it; return False if it must not."""
+        if is_compiled_before(INDEX_KERNELS):
+            return True
         if self._when is Compiling.NEVER:
             self._tried = 0  # looked up again after as much work
             return False
-        if self._when is Compiling.AT_ONCE:
-            _warm_up()
-        elif size <= _TOO_MANY:
-            self._compiling = Thread(target=_warm_up, daemon=True)
-            self._compiling.start()
-        return True
+        if self._when is Compiling.AT_ONCE or always_compiles_first() or size > _MOST_MEANWHILE:
+            with compiling_first:
+                _warm_up()
+            return True
+        from tocsin.structures.background_compiler import Job, compiler  # noqa: PLC0415
+
+        self._compiling = Job("the index of filters", _warm_up, is_urgent=False)
+        compiler.add(self._compiling)
+        return False
 
 
 def saving_matcher(oracle: Oracle) -> StartingMatcher:

@@ -15,18 +15,21 @@ its own: Numba remembers the types of arguments by the class's name, and looks t
 from __future__ import annotations
 
 from typing import Any, Final, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 import numba
 import numpy as np
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from tocsin.structures.interpreted_kernels import interpret_as
 from tocsin.structures.state_types import DATA, read_field
 
 State = TypeVar("State", bound=tuple[Any, ...])
 
 _TYPES: Final[dict[type, Any]] = {}  # by address class: Numba's type of the state
 _LAYOUTS: Final[dict[type, list[tuple[Any, int]]]] = {}  # and the dtype and dimensions of each array
+_holders: Final[WeakValueDictionary[int, Addressed[Any]]] = WeakValueDictionary()  # by the id of the words
 _BEFORE: Final = 5  # words of an array before its shape: two unused pointers, items, bytes of an item, data
 
 
@@ -60,6 +63,7 @@ class Addressed(Generic[State]):
                 _TYPES[self._class] = numba.typeof(state)
                 _LAYOUTS[self._class] = [(array.dtype, array.ndim) for array in arrays]
             self.current = self._class(np.zeros(sum(map(_size, arrays)), dtype=np.int64))
+            _holders[id(self.current.words)] = self
             self._arrays = [_NONE] * len(arrays)
         place, words = 0, self.current.words
         for before, array, layout in zip(self._arrays, arrays, _LAYOUTS[self._class], strict=True):
@@ -110,3 +114,5 @@ else:
             return builder.bitcast(data, context.get_value_type(state))
 
         return state(address), codegen
+
+    interpret_as(load, lambda address: _holders[id(address.words)].state)

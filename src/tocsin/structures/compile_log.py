@@ -1,7 +1,7 @@
 """What is compiled in this process: a record of each kernel, and one line that tells whoever waits.
 
 Compiling says so once in the log `tocsin`, at INFO. In a terminal or a notebook a line is shown while it lasts. Nothing is
-said where compiled code is only loaded.
+said where compiled code is only loaded, and no line is shown where nobody waits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic, thread_time
 from typing import Final, NamedTuple, TextIO
+
+from tocsin.structures.background_compiler import compiler
 
 _log = logging.getLogger("tocsin")
 _BETWEEN: Final = 0.1  # seconds between two updates of the line
@@ -50,7 +52,8 @@ def compiled() -> list[Compiled]:
 def compiling(name: str, signature: str, *, is_kernel: bool) -> Iterator[None]:
     """Record a function while it is compiled; Numba's lock lets one thread compile at a time."""
     if not _records and not _progress.depth:
-        _log.info("compiling kernels, once on this machine: this takes up to half a minute")
+        meanwhile = "; until then events take longer" if compiler.is_own_thread() else ""
+        _log.info("compiling kernels, once on this machine: this takes up to half a minute%s", meanwhile)
     if not _progress.depth:
         _progress.began = monotonic()
     _progress.depth += 1
@@ -74,7 +77,7 @@ def compiling(name: str, signature: str, *, is_kernel: bool) -> Iterator[None]:
 def _draw(name: str) -> None:
     """Show the line, or bring it up to date."""
     now, out = monotonic(), sys.stderr
-    if now - _progress.last < _BETWEEN or not _is_watched(out):
+    if now - _progress.last < _BETWEEN or compiler.is_own_thread() or not _is_watched(out):
         return
     _progress.last = now
     text = f"compiling, once on this machine: {len(_records)} functions, {name.rpartition('.')[2]}"[:78]

@@ -22,6 +22,7 @@ from numba.extending import intrinsic
 
 from tocsin.structures import state_types  # noqa: F401 - tells Numba how to hand our named tuples to kernels
 from tocsin.structures.folders import user_cache
+from tocsin.structures.interpreted_kernels import callable_for, interpret_as, wraps_around
 from tocsin.structures.kernel_archives import kernel_archives
 from tocsin.structures.kernel_compiler import HelperCompiler, KernelCompiler, rebuild
 
@@ -117,8 +118,19 @@ def is_compiled_before(module: str) -> bool:
 
 
 def kernel(function: Function) -> Function:
-    """Compile `function` when it is first called, without the interpreter lock, and keep the code on disk."""
-    return _compiled(function, {"pipeline_class": KernelCompiler})
+    """Compile `function` when it is first called, without the interpreter lock, and keep the code on disk.
+
+    The engine's single events do not wait for that: see `interpreted_kernels`.
+    """
+    compiled = cast("Any", _compiled(function, {"pipeline_class": KernelCompiler}))
+    if not numba.config.DISABLE_JIT:
+        compiled._compile_for_args = partial(  # noqa: SLF001 - what Numba calls where no version fits
+            callable_for,
+            compiled,
+            compiled._compile_for_args,  # noqa: SLF001
+            partial(_is_kept, compiled),
+        )
+    return cast("Function", compiled)
 
 
 def helper(function: Function) -> Function:
@@ -128,7 +140,11 @@ def helper(function: Function) -> Function:
 
 def wrapping_helper(function: Function) -> Function:
     """Compile a helper whose unsigned integers are meant to wrap around: NumPy, without the JIT, would warn."""
-    return helper(np.errstate(over="ignore")(function) if numba.config.DISABLE_JIT else function)
+    if numba.config.DISABLE_JIT:
+        return helper(np.errstate(over="ignore")(function))
+    compiled = helper(function)
+    wraps_around(compiled)
+    return compiled
 
 
 def _compiled(function: Function, options: dict[str, Any]) -> Function:
@@ -149,6 +165,12 @@ def _compile_once(compile_: Callable[..., Any], signature: Any) -> Any:
         plain = map(numba.types.unliteral, signature)
         signature = tuple(one.dtype if isinstance(one, numba.types.IntEnumMember) else one for one in plain)
     return compile_(signature)
+
+
+def _is_kept(compiled: Any, types: tuple[Any, ...]) -> bool:
+    """Tell whether a version of a kernel is in the cache or an archive."""
+    kept = compiled._cache  # noqa: SLF001
+    return isinstance(kept, _KernelCache) and kept.has(types, compiled.targetctx)
 
 
 @cache
@@ -220,14 +242,23 @@ class _KernelFiles(IndexDataCacheFile):
         ):  # none yet, half written, or of types that are gone
             return self._load_from_archive(key)
 
+    def has(self, key: Any) -> bool:
+        """Tell whether there is a version to load."""
+        return Path(self._cache_path, self._name(key)).exists() or self._in_archive(key) is not None
+
     def _load_from_archive(self, key: Any) -> Any:
         """Return a version from an archive, which may be compiled for another processor than this one, or None."""
+        content = self._in_archive(key)
+        # as from the cache; the archive is the user's own
+        return None if content is None else pickle.loads(content)  # noqa: S301
+
+    def _in_archive(self, key: Any) -> bytes | None:
         signature, _, *rest = key
         for archive in kernel_archives(sources_digest()):
             name = self._name((signature, archive.target, *rest))
             content = archive.read(f"{Path(self._cache_path).name}/{name}")
             if content is not None:
-                return pickle.loads(content)  # noqa: S301 - as from the cache; the archive is the user's own
+                return content
         return None
 
     def _name(self, key: Any) -> str:
@@ -257,6 +288,10 @@ class _KernelCache(FunctionCache):
         self._cache_file = _KernelFiles(
             locator.get_cache_path(), self._impl.filename_base, locator.get_source_stamp()
         )
+
+    def has(self, signature: tuple[Any, ...], target_context: Any) -> bool:
+        """Tell whether a version can be loaded."""
+        return self._cache_file.has(self._index_key(signature, target_context.codegen()))
 
 
 def compiled_kernels() -> dict[str, int]:
@@ -288,3 +323,5 @@ else:
             builder.call(function, [builder.bitcast(pointer, byte), *constants])
 
         return numba.types.void(array, index), codegen
+
+    interpret_as(prefetch, lambda _array, _index: None)

@@ -38,6 +38,7 @@ from numba.core.untyped_passes import (
     TranslateByteCode,
 )
 
+from tocsin.structures.background_compiler import compiler
 from tocsin.structures.compile_log import compiling
 
 
@@ -173,6 +174,7 @@ class KernelCompiler(CompilerBase):
         return [manager]
 
     def _compile_core(self) -> Any:
+        compiler.give_way()
         function, args = self.state.func_id, ", ".join(map(str, self.state.args))
         with (
             compiling(f"{function.modname}.{function.func_qualname}", args, is_kernel=self.is_kernel),
