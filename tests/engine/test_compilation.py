@@ -69,5 +69,6 @@ def test_every_kernel_of_the_default_engine_has_one_version() -> None:
 def test_ahead_of_time_everything_is_compiled_once(tmp_path: Path) -> None:
     _, compiled, later = use(tmp_path)
     assert later == []
-    several = [name for name, versions in Counter(name for name, _ in compiled).items() if versions > 1]
+    # A kernel that others call may have one version for them and one for itself.
+    several = [name for (name, _), versions in Counter(compiled).items() if versions > 1]
     assert [name for name in several if name.rpartition(".")[0] not in SEVERAL] == []

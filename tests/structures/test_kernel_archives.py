@@ -74,6 +74,19 @@ def test_a_process_with_an_archive_compiles_nothing(archive: Path, tmp_path: Pat
     assert "compiling" not in log
 
 
+def test_functions_that_are_kept_are_not_counted_as_to_be_compiled(archive: Path, tmp_path: Path) -> None:
+    count = (
+        "from tocsin.structures import hash_index, jit; print(jit.functions_to_compile(), len(jit._KERNELS))"
+    )
+    empty = run(count, TOCSIN_CACHE_DIR=str(tmp_path)).stdout.split()
+    kept = run(count, TOCSIN_CACHE_DIR=str(tmp_path), TOCSIN_KERNELS=str(archive)).stdout.split()
+    cached = {"TOCSIN_CACHE_DIR": str(archive.parent / "cache")}
+    compiled = json.loads(run(USE, TOCSIN_CACHE_DIR=str(tmp_path / "cache")).stdout)
+    assert empty[0] == empty[1]
+    assert int(empty[0]) - int(kept[0]) == len(set(compiled))
+    assert run(count, **cached).stdout.split() == kept
+
+
 def test_the_extracted_folder_will_do(archive: Path, tmp_path: Path) -> None:
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path / "kernels", filter="data")

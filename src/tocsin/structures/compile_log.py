@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic, thread_time
 from typing import Final, NamedTuple, TextIO
@@ -17,6 +17,7 @@ from tocsin.structures.background_compiler import compiler
 
 _log = logging.getLogger("tocsin")
 _BETWEEN: Final = 0.1  # seconds between two updates of the line
+_WIDTH: Final = 20  # characters of its bar
 
 
 class Compiled(NamedTuple):
@@ -37,15 +38,23 @@ class _Progress:
         self.nested: list[float] = []
         self.drawn = 0
         self.last = 0.0
+        self.total = 0  # functions, as far as is known
+        self.names: set[str] = set()  # of those that are done
 
 
 _records: Final[list[Compiled]] = []
+_remaining: Final[list[Callable[[], int]]] = []
 _progress: Final = _Progress()
 
 
 def compiled() -> list[Compiled]:
     """Return all that this process has compiled so far, in the order in which it was finished."""
     return list(_records)
+
+
+def count_remaining(count: Callable[[], int]) -> None:
+    """Have the line show a total: `count` returns how many known functions have never been compiled on this machine."""
+    _remaining.append(count)
 
 
 @contextmanager
@@ -56,6 +65,8 @@ def compiling(name: str, signature: str, *, is_kernel: bool) -> Iterator[None]:
         _log.info("compiling kernels, once on this machine: this takes up to half a minute%s", meanwhile)
     if not _progress.depth:
         _progress.began = monotonic()
+        if _is_shown(sys.stderr):
+            _progress.total = len(_progress.names) + sum(count() for count in _remaining)
     _progress.depth += 1
     _progress.nested.append(0.0)
     begin = thread_time()
@@ -69,6 +80,7 @@ def compiling(name: str, signature: str, *, is_kernel: bool) -> Iterator[None]:
             _progress.nested[-1] += seconds
         _progress.depth -= 1
         _records.append(Compiled(name, signature, own, is_kernel))
+        _progress.names.add(name)
         _log.debug("compiled %s in %.2f s", name, own)
         if not _progress.depth:
             _clear()
@@ -77,10 +89,14 @@ def compiling(name: str, signature: str, *, is_kernel: bool) -> Iterator[None]:
 def _draw(name: str) -> None:
     """Show the line, or bring it up to date."""
     now, out = monotonic(), sys.stderr
-    if now - _progress.last < _BETWEEN or compiler.is_own_thread() or not _is_watched(out):
+    if now - _progress.last < _BETWEEN or not _is_shown(out):
         return
     _progress.last = now
-    text = f"compiling, once on this machine: {len(_records)} functions, {name.rpartition('.')[2]}"[:78]
+    done = len(_progress.names)
+    total = max(_progress.total, done + 1)
+    full = done * _WIDTH // total
+    bar = "#" * full + "-" * (_WIDTH - full)
+    text = f"compiling, once on this machine: [{bar}] {done} of {total}, {name.rpartition('.')[2]}"[:78]
     out.write("\r" + text.ljust(_progress.drawn))
     out.flush()
     _progress.drawn = len(text)
@@ -92,6 +108,11 @@ def _clear() -> None:
         sys.stderr.write("\r" + " " * _progress.drawn + "\r")
         sys.stderr.flush()
         _progress.drawn = 0
+
+
+def _is_shown(out: TextIO | None) -> bool:
+    """Tell whether the line is shown: somebody looks, and waits."""
+    return not compiler.is_own_thread() and _is_watched(out)
 
 
 def _is_watched(out: TextIO | None) -> bool:

@@ -21,6 +21,7 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from tocsin.structures import state_types  # noqa: F401 - tells Numba how to hand our named tuples to kernels
+from tocsin.structures.compile_log import count_remaining
 from tocsin.structures.folders import user_cache
 from tocsin.structures.interpreted_kernels import callable_for, interpret_as, wraps_around
 from tocsin.structures.kernel_archives import kernel_archives
@@ -40,6 +41,7 @@ _OPTIONS: Final[dict[str, Any]] = {
     "forceinline": True,
     "no_cfunc_wrapper": True,
 }
+_HELPER: Final[dict[str, Any]] = {"no_cpython_wrapper": True, "pipeline_class": HelperCompiler}
 
 
 @cache
@@ -114,7 +116,7 @@ def is_compiled_before(module: str) -> bool:
     folder = _folder(_PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py"))
     if folder.is_dir() and next(folder.glob("*.nbc"), None) is not None:
         return True
-    return any(one.has_folder(folder.name) for one in kernel_archives(sources_digest()))
+    return any(one.names(folder.name) for one in kernel_archives(sources_digest()))
 
 
 def kernel(function: Function) -> Function:
@@ -130,12 +132,31 @@ def kernel(function: Function) -> Function:
             compiled._compile_for_args,  # noqa: SLF001
             partial(_is_kept, compiled),
         )
+        _inline(compiled, function)
     return cast("Function", compiled)
+
+
+def _inline(compiled: Any, function: Callable[..., Any]) -> None:
+    """Have kernels that call this one use a version without machine code: most such versions are never run by themselves."""
+    inlined = numba.njit(**_OPTIONS, **_HELPER)(function)
+    _prepare(inlined, function, ".inlined")
+
+    def call_template(original: Callable[..., Any], arguments: Any, keywords: Any) -> Any:
+        """Return how a call with these types is compiled."""
+        is_there = not keywords and tuple(map(_plain_type, arguments)) in compiled.overloads
+        return original(arguments, keywords) if is_there else inlined.get_call_template(arguments, keywords)
+
+    def overload(original: Callable[..., Any], arguments: Any) -> Any:
+        """Return the version that was chosen."""
+        return inlined.get_overload(arguments) if arguments in inlined.overloads else original(arguments)
+
+    compiled.get_call_template = partial(call_template, compiled.get_call_template)
+    compiled.get_overload = partial(overload, compiled.get_overload)
 
 
 def helper(function: Function) -> Function:
     """Compile `function` for kernels alone: Python cannot call it, and so most of its compile time is saved."""
-    return _compiled(function, {"no_cpython_wrapper": True, "pipeline_class": HelperCompiler})
+    return _compiled(function, _HELPER)
 
 
 def wrapping_helper(function: Function) -> Function:
@@ -151,19 +172,29 @@ def _compiled(function: Function, options: dict[str, Any]) -> Function:
     """Return a function compiled with the project's options and cached by the content of its sources."""
     compiled = numba.njit(**_OPTIONS, **options)(function)
     if not numba.config.DISABLE_JIT:
-        compiled.compile = partial(_compile_once, compiled.compile)
-        # Where nothing can be written, each process compiles again.
-        with suppress(RuntimeError):
-            compiled._cache = _KernelCache(function)  # noqa: SLF001 - as `enable_caching` does, in our own folder
+        _prepare(compiled, function)
     _KERNELS[f"{function.__module__}.{function.__qualname__}"] = compiled
     return cast("Function", compiled)
+
+
+def _prepare(compiled: Any, function: Callable[..., Any], kind: str = "") -> None:
+    """Have a function compiled once for all constants, and kept."""
+    compiled.compile = partial(_compile_once, compiled.compile)
+    # Where nothing can be written, each process compiles again.
+    with suppress(RuntimeError):
+        compiled._cache = _KernelCache(function, kind)  # noqa: SLF001 - as `enable_caching` does, in our own folder
+
+
+def _plain_type(type_: Any) -> Any:
+    """Return an integer's type for a constant, and any other type as it is."""
+    plain = numba.types.unliteral(type_)
+    return plain.dtype if isinstance(plain, numba.types.IntEnumMember) else plain
 
 
 def _compile_once(compile_: Callable[..., Any], signature: Any) -> Any:
     """Compile for integers where a constant is given: Numba would compile anew for each; inlined, it is constant again."""
     if isinstance(signature, tuple):
-        plain = map(numba.types.unliteral, signature)
-        signature = tuple(one.dtype if isinstance(one, numba.types.IntEnumMember) else one for one in plain)
+        signature = tuple(map(_plain_type, signature))
     return compile_(signature)
 
 
@@ -261,11 +292,16 @@ class _KernelFiles(IndexDataCacheFile):
                 return content
         return None
 
+    @property
+    def prefix(self) -> str:
+        """Return how the names of the files begin."""
+        return str(self._index_name.removesuffix(".nbi"))
+
     def _name(self, key: Any) -> str:
         signature, *rest = key
         text = "\n".join([*map(_type_text, signature), *map(str, rest)])
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return f"{self._index_name.removesuffix('.nbi')}.{digest}.nbc"
+        return f"{self.prefix}.{digest}.nbc"
 
 
 def _type_text(type_: Any) -> str:
@@ -282,12 +318,17 @@ def _type_text(type_: Any) -> str:
 class _KernelCache(FunctionCache):
     _impl_class = _KernelCacheImpl
 
-    def __init__(self, py_func: Callable[..., Any]) -> None:
+    def __init__(self, py_func: Callable[..., Any], kind: str) -> None:
         super().__init__(py_func)
         locator = self._impl.locator
         self._cache_file = _KernelFiles(
-            locator.get_cache_path(), self._impl.filename_base, locator.get_source_stamp()
+            locator.get_cache_path(), self._impl.filename_base + kind, locator.get_source_stamp()
         )
+
+    @property
+    def file_name(self) -> str:
+        """Return how the names of all files of the function begin."""
+        return str(self._cache_file.prefix)
 
     def has(self, signature: tuple[Any, ...], target_context: Any) -> bool:
         """Tell whether a version can be loaded."""
@@ -297,6 +338,26 @@ class _KernelCache(FunctionCache):
 def compiled_kernels() -> dict[str, int]:
     """Return each kernel's number of compiled versions; more than one tells of a dtype that was not pinned."""
     return {name: len(getattr(one, "signatures", ())) for name, one in _KERNELS.items()}
+
+
+def functions_to_compile() -> int:
+    """Return how many functions of the modules that are loaded have no compiled version, here, in the cache or an archive."""
+    names: dict[Path, set[str]] = {}
+    count = 0
+    for one in _KERNELS.values():
+        kept = getattr(one, "_cache", None)
+        if one.signatures or not isinstance(kept, _KernelCache):
+            continue
+        folder = Path(kept.cache_path)
+        if folder not in names:
+            names[folder] = {path.name for path in folder.glob("*.nbc")}
+            for archive in kernel_archives(sources_digest()):
+                names[folder] |= archive.names(folder.name)
+        count += not any(name.startswith(f"{kept.file_name}.") for name in names[folder])
+    return count
+
+
+count_remaining(functions_to_compile)
 
 
 if numba.config.DISABLE_JIT:

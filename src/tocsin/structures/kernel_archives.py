@@ -77,9 +77,9 @@ class KernelArchive:
                 f"it was compiled for {cpu}, and this processor has no {', '.join(lacks)}"
             )
 
-    def has_folder(self, folder: str) -> bool:
-        """Tell whether there is compiled code in a folder."""
-        return any(name.startswith(f"{folder}/") for name in self._digests)
+    def names(self, folder: str) -> set[str]:
+        """Return the names of the files in a folder: the compiled code of one module."""
+        return {name.partition("/")[2] for name in self._digests if name.startswith(f"{folder}/")}
 
     def read(self, name: str) -> bytes | None:
         """Return a file, or None if it is not there or not as it was written."""

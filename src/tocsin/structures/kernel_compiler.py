@@ -12,6 +12,7 @@ left out was measured, in processor seconds for the kernels of the default engin
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -179,6 +180,7 @@ class KernelCompiler(CompilerBase):
         with (
             compiling(f"{function.modname}.{function.func_qualname}", args, is_kernel=self.is_kernel),
             _remembered_calls(),
+            _rare_collections(),
         ):
             return super()._compile_core()
 
@@ -222,6 +224,9 @@ class _SharedFlags(Flags):
         return self is other or bool(super().__eq__(other))
 
 
+_OBJECTS: Final = (
+    50_000  # that are made between two looks for garbage; the peak of the memory is some 20 MB higher
+)
 _SHARED: Final[dict[tuple[tuple[str, str], ...], _SharedFlags]] = {}
 _CALLS: Final[dict[tuple[Any, ...], Any]] = {}
 _get_call_type: Final = types.Function.get_call_type
@@ -238,6 +243,18 @@ def _remembered_call_type(function: Any, context: Any, args: Any, keywords: Any)
         if found is not None:
             _CALLS[key] = found
     return found
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Have Python look for cyclic garbage seldom: Numba makes millions of objects, and few of them are garbage by then."""
+    before = gc.get_threshold()
+    if before[0]:  # else it never looks
+        gc.set_threshold(max(before[0], _OBJECTS), 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @contextmanager
