@@ -22,23 +22,23 @@ class _Calls(local):
     compiling = 0
 
 
-_calls: Final = _Calls()
+calls: Final = _Calls()
 
 
 class _Answering:
     def __enter__(self) -> None:
-        _calls.answering += 1
+        calls.answering += 1
 
     def __exit__(self, *_: object) -> None:
-        _calls.answering -= 1
+        calls.answering -= 1
 
 
 class _CompilingFirst:
     def __enter__(self) -> None:
-        _calls.compiling += 1
+        calls.compiling += 1
 
     def __exit__(self, *_: object) -> None:
-        _calls.compiling -= 1
+        calls.compiling -= 1
 
 
 compiling_first: Final = _CompilingFirst()  # within it, whoever calls a kernel waits for the compiler
@@ -53,7 +53,7 @@ def answering(items: int = 1) -> _Answering | nullcontext[None]:
 
 def is_answering() -> bool:
     """Tell whether this thread's caller wants an answer before kernels are compiled."""
-    return _calls.answering > 0 and not _calls.compiling and not always_compiles_first()
+    return calls.answering > 0 and not calls.compiling and not always_compiles_first()
 
 
 def always_compiles_first() -> bool:
