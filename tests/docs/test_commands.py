@@ -13,7 +13,10 @@ import pytest
 from tocsin.cli.sample_data import sample_files
 
 ROOT = Path(__file__).parents[2]
-GUIDES = ["README.md", "docs/tutorial.md", "docs/sequences.md", "docs/views.md"]
+GUIDES = [
+    "README.md", "docs/tutorial.md", "docs/sequences.md", "docs/views.md", "docs/install.md", "docs/recipes.md", "docs/faq.md",
+    "docs/comparison.md",
+]  # fmt: skip
 _BLOCK = re.compile(r"^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^(?:\$ )?((?:echo [^\n]*\| )?tocsin .*)", re.MULTILINE)
 _SHELL = 'tocsin() { "$PYTHON" -m tocsin "$@"; }\n'
