@@ -108,7 +108,7 @@ def demo(
     notifications and the count per subscription. Then the same flights are matched against the same filters on Spark, and
     the notifications are compared.
     """
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     flights = flights_table()
     replayed = flights.slice(0, flights_to_replay)
     engine = Engine(clock=EventClock())

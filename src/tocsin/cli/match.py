@@ -242,7 +242,7 @@ class _NotificationTable(AbstractContextManager["_NotificationTable"]):
 
     def __init__(self, output: Path | None) -> None:
         self._file = None if output is None else output.open("w", encoding="utf-8")
-        self._console = Console(file=self._file, highlight=False)
+        self._console = Console(file=self._file, highlight=False, emoji=False)
         self._begun = False
 
     def write(self, note: Notification) -> None:

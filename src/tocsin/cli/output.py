@@ -23,7 +23,7 @@ def takes_standard_output(*files: Path | None) -> bool:
 
 def results(*files: Path | None) -> Console:
     """Return the console for a command's results; it is silent if one of its files is standard output."""
-    return Console(highlight=False, quiet=takes_standard_output(*files))
+    return Console(highlight=False, emoji=False, quiet=takes_standard_output(*files))
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def sample(
         path.write_bytes(data)
         lines = data.count(b"\n")
         typer.echo(f"{path}  {counted(lines, 'line')}")
-    note(f"""try: tocsin test "dep_delay > 300" {folder / "flights.csv"} --time-field time""")
+    note(f"""try: tocsin test "dep_delay > 300" {folder / "flights.csv"}""")
 
 
 def _has(path: Path, data: bytes) -> bool:

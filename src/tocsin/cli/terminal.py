@@ -32,7 +32,7 @@ Item = TypeVar("Item")
 REPORTED: Final = (TocsinError, OSError, EOFError, zlib.error, UnicodeError, pa.ArrowException)
 """The errors that end a command with 2 and a message."""
 
-errors = Console(stderr=True, highlight=False)
+errors = Console(stderr=True, highlight=False, emoji=False)
 
 _COLOURS = {
     Style.PLAIN: "",

@@ -71,7 +71,7 @@ def _print(notes: Any, log: FaultLog) -> int:
     from tocsin.spark.notification_output import printable  # noqa: PLC0415 - imports Spark
 
     names = [name for name in notes.columns if name != "reason"]
-    console = Console(highlight=False) if sys.stdout.isatty() else None
+    console = Console(highlight=False, emoji=False) if sys.stdout.isatty() else None
     encode = msgspec.json.Encoder(enc_hook=str).encode
     count = 0
     for row in printable(notes).toLocalIterator(prefetchPartitions=True):
