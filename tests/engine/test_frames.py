@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tocsin import Engine
+from tocsin.model.errors import TocsinError
 
 TABLE = pa.table(
     {
@@ -95,3 +98,36 @@ def test_a_frame_with_a_column_of_several_types_is_read_by_the_row(engine: Engin
 def test_a_reader_of_record_batches_is_iterated(engine: Engine) -> None:
     reader = pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches(max_chunksize=1))
     assert len(engine.publish_many(reader)) == 3
+
+
+def test_frames_have_the_parameters_of_a_template() -> None:
+    rows = {"s": ["A", "B"], "p": [1, 2]}
+    table = pa.table(rows)
+    for number, given in enumerate((as_pandas(table), Stream(table), Interchange(table), table, rows)):
+        engine = Engine()
+        made = engine.subscribe_many("symbol = :s and price > :p", given, id=f"{{s}}-{number}")
+        assert list(made.ids) == [f"A-{number}", f"B-{number}"]
+        assert len(engine.publish({"symbol": "A", "price": 2})) == 1
+
+
+def test_columns_are_given_back_as_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    engine.table("stock", key="symbol")
+    engine.subscribe("price > 1", id="high")
+    engine.subscribe("from s a where a.price > 1", id="each")
+    engine.subscribe("select max(price) from table stock where price between 0 and 9", id="best")
+    rows = pa.table({"symbol": ["A", "B"], "price": [1, 2], "t": [1, 2]})
+    results = [
+        engine.match(rows),
+        engine.publish_many(rows),
+        engine.match_sequences(rows, stream="s", time="t"),
+        engine.upsert(rows, stream="stock"),
+    ]
+    for found in results:
+        assert found.to_pandas().equals(found.to_arrow().to_pandas())
+        assert len(found.to_pandas())
+    monkeypatch.setitem(sys.modules, "polars", SimpleNamespace(from_arrow=lambda table: ("polars", table)))
+    assert [found.to_polars()[0] for found in results] == ["polars"] * 4
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(TocsinError, match="`to_polars` needs polars: install it, or use `to_arrow`"):
+        results[0].to_polars()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +16,7 @@ from tocsin.formats.column_blocks import ROW_SPECIFIC, ColumnBlock
 from tocsin.formats.dict_blocks import dict_block
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.event_reader import missing_field
+from tocsin.formats.frames import as_arrow, is_table
 from tocsin.formats.records import UnreadableRecord
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.blocks import BlockEvents
@@ -43,7 +43,7 @@ _FEWEST_ROWS: Final = 16  # dicts for which columns are worth their making
 
 def is_at_hand(events: EventSource) -> bool:
     """Tell whether all events are there already, so that they can be taken many at a time."""
-    return _is_table(events) or isinstance(events, Sequence)
+    return is_table(events) or isinstance(events, Sequence)
 
 
 def checked_source(events: EventSource) -> EventSource:
@@ -57,38 +57,9 @@ def checked_source(events: EventSource) -> EventSource:
     return as_arrow(events)
 
 
-def as_arrow(events: EventSource) -> EventSource:
-    """Return a table of another library as an Arrow table, and any other source as it is.
-
-    A frame of pandas with a column of several types, which Arrow has not, becomes a list of dicts; what pandas takes for
-    missing is absent in both.
-    """
-    if not _is_table(events) or is_arrow(events):
-        return events
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(events, pandas.DataFrame):
-        try:
-            return pa.Table.from_pandas(events, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            known = events.astype(object).where(events.notna(), None).rename(columns=str)
-            return known.to_dict("records")
-    if hasattr(events, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(events).read_all()
-    from pyarrow.interchange import from_dataframe  # noqa: PLC0415 - seldom needed
-
-    return from_dataframe(events)
-
-
 def _named(one: object) -> str:
     kinds = {str: "a text", Event: "a single `Event`"}
     return kinds.get(type(one), "bytes")
-
-
-def _is_table(events: EventSource) -> bool:
-    """Tell whether a source is a table, of Arrow or of another library."""
-    # A reader of record batches has a C stream, too; it is iterated, batch by batch.
-    is_stream = hasattr(events, "__arrow_c_stream__") and not isinstance(events, pa.RecordBatchReader)
-    return is_arrow(events) or is_stream or hasattr(events, "__dataframe__")
 
 
 class GivenTable:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tocsin.display.text import summary
 from tocsin.formats.column_blocks import floats_array, integer_array, integers_array, string_array
+from tocsin.formats.frames import ArrowColumns
 from tocsin.formats.notifications import (
     answer_record,
     attributes_text,
@@ -232,7 +233,7 @@ class ViewNotifications(Struct, frozen=True):
         return _last_events([self.notification(i) for i in range(len(self.rows))])
 
 
-class Notifications(Sequence[Notification]):
+class Notifications(ArrowColumns, Sequence[Notification]):
     """Notifications in columns, those of the first event first; an object is made when somebody asks for it.
 
     For one event, they come in the order of the stages: filters, sequences with the filters on published streams, views.
@@ -396,10 +397,6 @@ class Notifications(Sequence[Notification]):
         which, positions = self._order
         starts = np.cumsum([0, *(len(part.rows) for part in self._parts)])
         return joined.take(integer_array(starts[which] + positions))
-
-    def to_pandas(self) -> Any:
-        """Return the notifications as a pandas frame with the columns of `to_arrow`; pandas must be installed."""
-        return self.to_arrow().to_pandas()
 
 
 def first_answer(id_: str, answer: Answer, generation: int) -> Notification:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tocsin.display.text import counted, shortened, summary
 from tocsin.formats import Fault
+from tocsin.formats.frames import ArrowColumns
 from tocsin.matching import IdArray, MatcherStats
 from tocsin.model import Event, Notification, Value
 from tocsin.sequences.runtime import SequenceRuntimeStats
@@ -65,7 +66,7 @@ class DryRun(Struct, frozen=True):
         return dry_run_chart(self)
 
 
-class NamedMatches(Struct, frozen=True):
+class NamedMatches(ArrowColumns, Struct, frozen=True):
     """The filters that each row satisfies: row i has `ids[offsets[i]:offsets[i + 1]]`.
 
     They come in the order of their ids or, if the top k were asked for, with their `scores`, the highest first.
@@ -141,7 +142,7 @@ class NamedMatches(Struct, frozen=True):
         return pa.table(columns | ranked)
 
 
-class NamedSequenceMatches(Struct, frozen=True):
+class NamedSequenceMatches(ArrowColumns, Struct, frozen=True):
     """Sequences that a table's rows completed, as columns of equal length, in the order of the rows.
 
     `values` are those that a sequence selected or computed, None where it has none.
@@ -198,7 +199,7 @@ class NamedSequenceMatches(Struct, frozen=True):
         )
 
 
-class NamedAnswerChanges(Struct, frozen=True):
+class NamedAnswerChanges(ArrowColumns, Struct, frozen=True):
     """Answers of views that a table's rows changed, as columns of equal length, in the order of the rows.
 
     `old` and `new` are floats, NaN for null, if all answers are numbers; else objects.

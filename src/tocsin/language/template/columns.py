@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tocsin.formats.frames import as_arrow, is_table
 from tocsin.model.errors import KindError, TemplateError
 from tocsin.model.terms import constant_value
 from tocsin.model.values import Value
@@ -28,9 +29,15 @@ _INFINITE: Final = "a constant must be finite"
 
 
 def as_table(rows: Rows) -> Rows:
-    """Return rows that can be iterated more than once."""
-    is_table = isinstance(rows, (Mapping, list, tuple)) or hasattr(rows, "num_rows") or hasattr(rows, "iloc")
-    return rows if is_table else list(rows)
+    """Return rows that can be iterated more than once; a table of a library other than pandas is one of Arrow."""
+    if is_table(rows) or isinstance(rows, (Mapping, list, tuple)):
+        return _in_arrow(rows)
+    return list(rows)
+
+
+def _in_arrow(rows: Rows) -> Rows:
+    """Return a frame as an Arrow table, except one of pandas, and other rows as they are."""
+    return rows if hasattr(rows, "iloc") else as_arrow(rows)
 
 
 def values_of(rows: Rows, name: str) -> list[object]:
@@ -57,6 +64,7 @@ def read_columns(rows: Rows, names: Mapping[str, bool]) -> tuple[dict[str, Colum
 
 def _raw_columns(rows: Rows, names: list[str]) -> tuple[dict[str, Any], int]:
     """Return the unchecked columns of these names, and the number of rows."""
+    rows = _in_arrow(rows)
     if isinstance(rows, Mapping):
         found = {name: _column(name, rows[name]) for name in names if name in rows}
         sizes = {len(column) for column in found.values()}

@@ -1,0 +1,66 @@
+"""Tables of other libraries: taken as Arrow tables, and given back."""
+
+from __future__ import annotations
+
+import sys
+from abc import abstractmethod
+from typing import Any
+
+import pyarrow as pa
+
+from tocsin.formats.arrow_rows import is_arrow
+from tocsin.model.errors import TocsinError
+
+
+class ArrowColumns:
+    """Columns that can be had as a table of Arrow, pandas or polars."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table."""
+
+    def to_pandas(self) -> Any:
+        """Return a pandas frame with the columns of `to_arrow`; pandas must be installed."""
+        try:
+            return self.to_arrow().to_pandas()
+        except ImportError:
+            raise TocsinError("`to_pandas` needs pandas: install it, or use `to_arrow`") from None
+
+    def to_polars(self) -> Any:
+        """Return a polars frame with the columns of `to_arrow`; polars must be installed."""
+        try:
+            import polars as pl  # noqa: PLC0415 - a library that the user may have
+        except ImportError:
+            raise TocsinError("`to_polars` needs polars: install it, or use `to_arrow`") from None
+        return pl.from_arrow(self.to_arrow())
+
+
+def as_arrow(table: Any) -> Any:
+    """Return a table of another library as an Arrow table, and anything else as it is.
+
+    A frame of pandas with a column of several types, which Arrow has not, becomes a list of dicts; what pandas takes for
+    missing is absent in both.
+    """
+    if not is_table(table) or is_arrow(table):
+        return table
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(table, pandas.DataFrame):
+        try:
+            return pa.Table.from_pandas(table, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            known = table.astype(object).where(table.notna(), None).rename(columns=str)
+            return known.to_dict("records")
+    if hasattr(table, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(table).read_all()
+    from pyarrow.interchange import from_dataframe  # noqa: PLC0415 - seldom needed
+
+    return from_dataframe(table)
+
+
+def is_table(given: object) -> bool:
+    """Tell whether something is a table, of Arrow or of another library."""
+    # A reader of record batches has a C stream, too; it is iterated, batch by batch.
+    is_stream = hasattr(given, "__arrow_c_stream__") and not isinstance(given, pa.RecordBatchReader)
+    return is_arrow(given) or is_stream or hasattr(given, "__dataframe__")
