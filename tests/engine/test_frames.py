@@ -114,13 +114,13 @@ def test_columns_are_given_back_as_frames(monkeypatch: pytest.MonkeyPatch) -> No
     engine = Engine()
     engine.table("stock", key="symbol")
     engine.subscribe("price > 1", id="high")
-    engine.subscribe("from s a where a.price > 1", id="each")
+    engine.subscribe("from s a next s b", id="pair")
     engine.subscribe("select max(price) from table stock where price between 0 and 9", id="best")
     rows = pa.table({"symbol": ["A", "B"], "price": [1, 2], "t": [1, 2]})
     results = [
         engine.match(rows),
-        engine.publish_many(rows),
         engine.match_sequences(rows, stream="s", time="t"),
+        engine.publish_many(rows),
         engine.upsert(rows, stream="stock"),
     ]
     for found in results:
