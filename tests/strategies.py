@@ -43,6 +43,7 @@ from tocsin.model import (
     View,
     literal,
 )
+from tocsin.model.values import Opaque
 
 PATHS = ["a", "b", "c", "price", "data.city"]
 ODD_NAMES = [
@@ -207,14 +208,17 @@ def conditions(
     return st.recursive(leaf, nested, max_leaves=max_leaves)
 
 
+opaque = st.sampled_from([Opaque("bytes"), Opaque("list")])
+event_values: st.SearchStrategy[Value] = st.integers(0, 11).flatmap(lambda place: values if place else opaque)
+
 _near = st.sampled_from([value for palette in _PALETTES for value in palette])
 events: st.SearchStrategy[Event] = st.builds(
     Event,
     id=st.just("e"),
     attributes=st.one_of(
-        st.dictionaries(paths, st.one_of(values, _near), max_size=5),
-        st.fixed_dictionaries({"a": _near}, optional={"b": values, "c": values}),
-        st.dictionaries(st.sampled_from("ab"), st.one_of(st.sampled_from(OVERLAPPING), _near)),
+        st.dictionaries(paths, st.one_of(event_values, _near), max_size=5),
+        st.fixed_dictionaries({"a": st.one_of(_near, opaque)}, optional={"b": event_values, "c": values}),
+        st.dictionaries(st.sampled_from("ab"), st.one_of(st.sampled_from(OVERLAPPING), _near, opaque)),
     ),
 )
 

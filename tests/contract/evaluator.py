@@ -26,6 +26,7 @@ from tocsin.model import (
     Term,
     Value,
 )
+from tocsin.model.values import Opaque
 
 HALF = Fraction(1, 2)
 
@@ -59,7 +60,7 @@ def grade(condition: Condition, attributes: Mapping[str, Value]) -> Fraction:
 def ask(name: str, subject: Term, operands: tuple[Term, ...], attributes: Mapping[str, Value]) -> Fraction:
     value = evaluate(subject, attributes)
     others = [evaluate(o, attributes) for o in operands]
-    if value is None:
+    if value is None or isinstance(value, Opaque) or any(isinstance(other, Opaque) for other in others):
         return HALF
     if name == "in":
         pairs = [comparable(subject, value, o, v) for o, v in zip(operands, others, strict=True)]
@@ -115,6 +116,8 @@ def comparable(left_term: Term, left: Value, right_term: Term, right: Value | No
 def kind(value: Value) -> str:
     if value is True or value is False:
         return "boolean"
+    if isinstance(value, Opaque):
+        return "opaque"
     return "string" if isinstance(value, str) else "time" if isinstance(value, datetime) else "number"
 
 

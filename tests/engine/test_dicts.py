@@ -62,7 +62,7 @@ def published(rows: list[Any], *, at_once: bool, **options: Any) -> tuple[Any, .
         found.to_arrow().drop(["generation"]),
         stats.published,
         stats.refused,
-        stats.dropped_arrays,
+        stats.opaque_values,
     )
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import logging
 import sys
 import threading
@@ -16,8 +18,10 @@ from tocsin import Engine, attr, parse, read_event
 from tocsin.engine import EventClock, ManualClock
 from tocsin.errors import ApplyError, EventError, LanguageError, SubscriptionError, TemplateError
 from tocsin.formats import Fault
+from tocsin.formats.notifications import JsonNotifications
 from tocsin.matching import registered_matchers
 from tocsin.model import Event, Notification, Subscription
+from tocsin.model.values import Opaque
 
 
 @pytest.fixture
@@ -181,21 +185,21 @@ def test_a_filter_on_a_stream_matches_only_that_stream(engine: Engine) -> None:
 
 def test_a_bad_event_is_refused_and_changes_nothing(engine: Engine) -> None:
     engine.subscribe("true", id="x")
-    with pytest.raises(EventError, match="attribute `a`: NaN"):
-        engine.publish({"a": float("nan")})
+    with pytest.raises(EventError, match="attribute `a`: the string"):
+        engine.publish({"a": "\ud800"})
     assert engine.stats().published == 0
 
 
 def test_one_bad_record_never_stops_a_batch(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     engine.subscribe("a > 0", id="x")
     faults: list[Fault] = []
-    records = [{"a": 1}, {"a": float("nan")}, "nonsense", {"$stream": 1}, {"a": 2}]
+    records = [{"a": 1}, {"a": "\ud800"}, "nonsense", {"$stream": 1}, {"a": 2}]
     assert notified(engine.publish_many(records, on_error=faults.append)) == ["x", "x"]
     assert [fault.line for fault in faults] == [2, 3, 4]
     assert engine.stats().refused == 3
     with caplog.at_level(logging.WARNING, "tocsin"):
-        assert notified(engine.publish_many([{"a": float("nan")}, {"a": 3}])) == ["x"]
-    assert "event:1: attribute `a`: NaN" in caplog.text
+        assert notified(engine.publish_many([{"a": "\ud800"}, {"a": 3}])) == ["x"]
+    assert "event:1: attribute `a`: the string" in caplog.text
 
 
 @pytest.mark.parametrize("matcher", sorted(registered_matchers()))
@@ -203,7 +207,7 @@ def test_an_event_made_by_hand_is_refused_by_itself(matcher: str) -> None:
     engine = Engine(matcher=matcher, clock=ManualClock(100))
     engine.subscribe("a < 'b' or s like '%x' or n > 0", id="x")
     good = Event("good", {"a": "a"})
-    wrong: list[Any] = ["\ud800", object(), float("nan")]
+    wrong: list[Any] = ["\ud800", 10**5000, {1: 2}]
     bad = [Event("bad", {"a": value}) for value in wrong] + [Event("bad", {"a": "a"}, "\ud800")]
     faults: list[Fault] = []
     notes = engine.publish_many([good, *bad, good], on_error=faults.append)
@@ -268,7 +272,7 @@ def test_arrow_tables_are_published_and_matched(engine: Engine) -> None:
 def test_match_returns_the_subscriptions_of_each_row_and_publishes_nothing(engine: Engine) -> None:
     engine.subscribe("a = 1", id="x")
     engine.subscribe("a >= 1", id="w")
-    found = engine.match([{"a": 1}, {"a": float("nan")}, {"a": 0}, {"a": 2}, {"$stream": 1}])
+    found = engine.match([{"a": 1}, {"a": "\ud800"}, {"a": 0}, {"a": 2}, {"$stream": 1}])
     assert list(found) == [("w", "x"), (), (), ("w",), ()]
     assert [fault.reason[:14] for fault in found.faults] == ["attribute `a`:", "attribute `$st"]
     assert engine.stats().published == 0
@@ -284,10 +288,54 @@ def test_a_deletion_reaches_no_filter(engine: Engine, event: dict[str, object]) 
     assert list(engine.publish_many([event])) == []
 
 
-def test_arrays_are_dropped_and_counted(engine: Engine) -> None:
-    engine.subscribe("tags is missing", id="x")
-    assert notified(engine.publish_many([{"tags": [1, 2]}])) == ["x"]
-    assert engine.stats().dropped_arrays == 1
+def test_what_cannot_be_compared_is_present_counted_and_logged_once(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    for text in ("tags is present", "tags is missing", "tags = 1", "not tags = 1", "n > 0", "n is missing"):
+        engine.subscribe(text, id=text)
+    row = {"tags": [1, 2], "raw": b"x", "n": 1}
+    with caplog.at_level(logging.INFO, "tocsin"):
+        for made in (
+            engine.publish(row),
+            engine.publish_many([row]),
+            engine.publish_many(pa.table({"tags": [[1]], "raw": [b"x"], "n": [1]})),
+        ):
+            assert sorted(notified(made)) == ["n > 0", "tags is present"]
+    assert engine.stats().opaque_values == 6
+    assert [record.message.split("`")[1] for record in caplog.records] == ["tags", "raw"]
+    assert sorted(notified(engine.publish({"n": float("nan")}))) == ["n is missing", "tags is missing"]
+
+
+def test_publish_counts_what_it_refuses_as_publish_many_does(engine: Engine) -> None:
+    engine.table("r", key="k")
+    for bad, stream in (({"a": "\ud800"}, None), ({"raw": b"x"}, "r"), ({"k": b"x"}, "r")):
+        with pytest.raises(EventError):
+            engine.publish(bad, stream=stream)
+    one = engine.stats()
+    other = Engine()
+    other.table("r", key="k")
+    other.publish_many([{"a": "\ud800"}], on_error=lambda _: None)
+    other.publish_many([{"raw": b"x"}, {"k": b"x"}], stream="r", on_error=lambda _: None)
+    many = other.stats()
+    assert (one.published, one.refused, one.opaque_values) == (
+        many.published,
+        many.refused,
+        many.opaque_values,
+    )
+    assert (one.refused, one.opaque_values) == (3, 2)
+
+
+def test_opaque_values_are_null_in_json_and_shown_by_explain(engine: Engine) -> None:
+    engine.subscribe("select *, raw as copy from s where raw is present", id="x")
+    engine.subscribe("raw = 'x'", id="y")
+    notes = engine.publish_many([{"raw": b"x", "n": 1}], stream="s")
+    assert next(iter(notes)).values == {"raw": Opaque("bytes"), "n": 1, "copy": Opaque("bytes")}
+    written = io.BytesIO()
+    with JsonNotifications(written) as file:
+        file.write(next(iter(notes)))
+    assert json.loads(written.getvalue())["values"] == {"raw": None, "n": 1, "copy": None}
+    assert json.loads(notes.to_arrow()["values"][0].as_py()) == {"raw": None, "n": 1, "copy": None}
+    assert "it is a bytes value, not comparable" in str(engine.explain("y", {"raw": b"x"}))
 
 
 # validity
@@ -401,7 +449,7 @@ def test_explain_names_the_stream_or_validity_that_excludes_an_event(engine: Eng
 
 
 def test_test_returns_the_matched_events_without_subscribing(engine: Engine) -> None:
-    trial = engine.test("a > 1", [{"a": 1}, {"a": 2}, {"a": float("nan")}, {"a": 3}])
+    trial = engine.test("a > 1", [{"a": 1}, {"a": 2}, {"a": "\ud800"}, {"a": 3}])
     assert ([e.attributes["a"] for e in trial.events], trial.examined, len(trial.faults)) == ([2, 3], 3, 1)
     assert trial
     assert not engine.test("from s where a > 1", [{"a": 2}])
@@ -615,7 +663,7 @@ def test_apply_minds_ids_and_forms(engine: Engine) -> None:
 
 
 def test_counts_are_exact_when_several_threads_publish(engine: Engine) -> None:
-    batch: list[Mapping[str, object]] = [{"a": 1, "list": [1]}, {"a": float("nan")}]
+    batch: list[Mapping[str, object]] = [{"a": 1, "list": [1]}, {"a": "\ud800"}]
 
     def publish() -> None:
         for _ in range(200):
@@ -632,7 +680,7 @@ def test_counts_are_exact_when_several_threads_publish(engine: Engine) -> None:
     finally:
         sys.setswitchinterval(interval)
     stats = engine.stats()
-    assert (stats.published, stats.refused, stats.dropped_arrays) == (800, 800, 800)
+    assert (stats.published, stats.refused, stats.opaque_values) == (800, 800, 800)
 
 
 def test_a_dry_run_has_the_notifications_of_a_filter_as_the_engine_sends_them() -> None:

@@ -81,7 +81,7 @@ def published(
     stats = engine.stats()
     counts: tuple[int, ...] = stats.published, stats.refused, stats.notifications, stats.late
     counts += reader.read, reader.refused, stats.kept_events, stats.sequences.waiting, stats.views.rows
-    return lines, sorted(faults), counts, reader.dropped, failure
+    return lines, sorted(faults), counts, reader.opaque, failure
 
 
 @given(json_files(), st.sampled_from([200, 1 << 20]))

@@ -46,6 +46,7 @@ cells: dict[str, tuple[Any, list[Any]]] = {
     "b": (pa.int32(), [0, 1, 2, 3, None]),
     "c": (pa.string(), ["x", "xy", "", "z", None]),
     "x": (pa.float64(), [0.5, 2.5, -1.0, 1e300, None, NAN]),
+    "o": (pa.binary(), [b"x", b"", None]),
 }
 
 
@@ -175,7 +176,8 @@ def test_a_reader_is_taken_by_the_column_and_batch_by_batch() -> None:
     def batches() -> Iterator[Any]:
         for first in range(0, 50, 10):
             taken.append(first)
-            yield pa.record_batch({"a": [*range(first, first + 9), NAN], "l": [[1]] * 10})
+            times = pa.array([0] * 9 + [10**15], pa.timestamp("s"))  # the last one is out of range
+            yield pa.record_batch({"a": [*range(first, first + 10)], "l": [[1]] * 10, "t": times})
 
     engine = Engine()
     engine.subscribe("a >= 5", id="x")
@@ -187,11 +189,13 @@ def test_a_reader_is_taken_by_the_column_and_batch_by_batch() -> None:
     assert taken == [0, 10]
     assert len(list(stream)) == 35
     assert [str(fault).split(":")[1] for fault in faults] == ["10", "20", "30", "40", "50"]
-    assert engine.stats().dropped_arrays == 45
+    assert engine.stats().opaque_values == 45
     found = engine.match(batches())
     assert [row for row in range(50) if found[row]] == [5, 6, 7, 8, *(i for i in range(10, 50) if i % 10 < 9)]
     assert [fault.line for fault in found.faults] == [10, 20, 30, 40, 50]
-    rows = engine.match([row for batch in batches() for row in batch.to_pylist()])
+    whole = [row for batch in batches() for row in batch.drop_columns(["t"]).to_pylist()]
+    bad = {"a": "\ud800"}
+    rows = engine.match([row if number % 10 < 9 else bad for number, row in enumerate(whole)])
     assert found.offsets.tolist() == rows.offsets.tolist()
     assert found.ids == rows.ids
     assert found.to_arrow() == rows.to_arrow()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import time as moment
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +19,9 @@ from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.formats.records import UnreadableRecord
 from tocsin.model import Condition, Filter, Notification
 
-NAN = float("nan")
+# times of which one is out of the range of datetimes: its row is no event
+TOO_LATE_SECOND = pa.array([0, 10**15, 0, 0], pa.timestamp("s"))
+TOO_LATE_THIRD = pa.array([0, 0, 10**15, 0], pa.timestamp("s"))
 asked = st.lists(st.one_of(predicates(), predicates(), conditions(max_leaves=3)), min_size=1, max_size=6)
 streams = st.sampled_from([None, "", "s", "t"])
 
@@ -53,7 +54,7 @@ def test_a_table_matches_as_its_rows_one_by_one(
     assert list(found) == list(wanted)
     assert found.faults == wanted.faults
     counts, expected = whole.stats(), single.stats()
-    assert (counts.refused, counts.dropped_arrays) == (expected.refused, expected.dropped_arrays)
+    assert (counts.refused, counts.opaque_values) == (expected.refused, expected.opaque_values)
 
 
 @given(table=tables(), asked=asked, stream=streams)
@@ -94,11 +95,11 @@ def test_a_table_is_published_as_its_rows_one_by_one(
             "source": ["x", "y"],
             "type": ["s", "s"],
         },
-        {"a": [1, 1], "b": [moment(1), None]},
+        {"a": [1, 1], "b": pa.array([86_400_000, None], pa.date64())},
     ],
     ids=lambda columns: list(columns)[1],
 )
-def test_tables_of_deletions_and_cloud_events_are_read_row_by_row(columns: dict[str, list[Any]]) -> None:
+def test_tables_of_deletions_and_cloud_events_are_read_row_by_row(columns: dict[str, Any]) -> None:
     made = Engine(matcher="propagation-wp", clock=ManualClock(100))
     made.subscribe("a = 1", id="x")
     made.subscribe("select * from s where a = 1", id="y")
@@ -118,7 +119,7 @@ def test_when_the_report_of_a_fault_fails_the_rows_before_it_are_published() -> 
 
     made = Engine()
     made.subscribe("a > 0", id="x")
-    notes = made.publish_stream(pa.table({"a": [1.0, 2.0, NAN, 3.0]}), on_error=report)
+    notes = made.publish_stream(pa.table({"a": [1.0, 2.0, 9.0, 3.0], "t": TOO_LATE_THIRD}), on_error=report)
     assert [next(notes).subscription, next(notes).subscription] == ["x", "x"]
     with pytest.raises(StopError):
         next(notes)
@@ -130,7 +131,7 @@ def test_ids_come_in_the_order_of_their_names_and_faults_with_their_lines() -> N
     made = Engine(matcher="propagation-wp")
     for name in ("b", "ü", "a", "Z"):
         made.subscribe("a >= 1", id=name)
-    found = made.match(pa.table({"a": [1.0, NAN, 0.0, 2.0]}))
+    found = made.match(pa.table({"a": [1.0, 9.0, 0.0, 2.0], "t": TOO_LATE_SECOND}))
     assert list(found) == [("Z", "a", "b", "ü"), (), (), ("Z", "a", "b", "ü")]
     assert [(fault.source, fault.line) for fault in found.faults] == [("event", 2)]
     assert list(made.match(pa.table({"a": pa.array([], pa.int8())}))) == []

@@ -22,6 +22,7 @@ from tests.matching.arrow_tables import tables
 from tocsin.formats import EventFields, EventReader, Fault, Format, column_blocks, json_blocks, open_events
 from tocsin.formats.column_blocks import ColumnBlock, LineBlocks
 from tocsin.formats.event_blocks import EventBlock
+from tocsin.formats.opaque_columns import is_opaque, opaque_values
 from tocsin.matching.encoding.blocks import BlockEvents
 from tocsin.model import Event
 from tocsin.model.errors import EventError
@@ -36,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def as_rows(path: Path, format: Format) -> tuple[Any, ...]:
     reader = EventReader(stream="s", clock=lambda: 7)
     found = list(read_all(iter(open_events(path, reader, format=format))))
-    return found, reader.read, reader.refused, reader.dropped
+    return found, reader.read, reader.refused, reader.opaque
 
 
 def as_blocks(path: Path, format: Format) -> tuple[Any, ...]:
@@ -46,7 +47,7 @@ def as_blocks(path: Path, format: Format) -> tuple[Any, ...]:
         list(read_all(expand(open_events(path, reader, format=format).blocks()))),
         reader.read,
         reader.refused,
-        reader.dropped,
+        reader.opaque,
     )
 
 
@@ -78,7 +79,10 @@ def check_columns(block: ColumnBlock) -> None:
     assert {path for record in records for path in record} <= {*block.paths}
     is_table = BlockEvents(block, None).is_table
     for path in block.paths:
-        leaves = [leaf.to_pylist() for leaf in block.leaves_at(path)]
+        leaves = [
+            opaque_values(leaf) if is_opaque(leaf.type) else leaf.to_pylist()
+            for leaf in block.leaves_at(path)
+        ]
         for row, record in enumerate(records):
             values = [leaf[row] for leaf in leaves if leaf[row] is not None]
             expected = [record[path]] if path in record else []

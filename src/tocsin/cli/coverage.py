@@ -10,6 +10,7 @@ from tocsin.engine import Engine
 from tocsin.formats import Fault
 from tocsin.formats.column_blocks import ColumnBlock
 from tocsin.formats.event_blocks import EventBlock
+from tocsin.formats.opaque_columns import readable
 from tocsin.language.schema_inference import ObservedSchema
 from tocsin.matching.encoding.columns import leaf_paths
 from tocsin.matching.encoding.streams import StreamColumn
@@ -25,7 +26,11 @@ def observed(
     for item in items:
         if isinstance(item, EventBlock):
             columns = item.columns
-            paths = columns.paths if isinstance(columns, ColumnBlock) else leaf_paths(columns.schema) or ()
+            paths = (
+                columns.paths
+                if isinstance(columns, ColumnBlock)
+                else leaf_paths(readable(columns).schema) or ()
+            )
             for number, stream in enumerate(_streams_of(item)):
                 schema.add_names(stream, paths, 0 if number else len(item))
         elif isinstance(item, Event):

@@ -148,9 +148,9 @@ def match(
             f"{terminal.counted(stats.published, 'event')}{left_out}, {terminal.counted(len(engine), 'subscription')}, "
             f"{terminal.counted(count, 'notification')}"
         )
-        if source.reader.dropped:
-            names = ", ".join(terminal.shortened(name, 40) for name in list(source.reader.dropped)[:5])
-            terminal.note(f"{terminal.counted(source.reader.dropped.total(), 'array')} left out ({names})")
+        if opaque := source.reader.opaque:
+            names = ", ".join(terminal.shortened(name, 40) for name in list(opaque)[:5])
+            terminal.note(f"{terminal.counted(opaque.total(), 'value')} cannot be compared ({names})")
     if log.count:
         raise typer.Exit(1)
 

@@ -84,7 +84,7 @@ class BatchMatcher:
     def _match_columns(self, table: ArrowEvents, before: int = 0) -> NamedMatches:
         end = self._clock.now()
         self._reader.count(read=len(table) - len(table.faults), refused=len(table.faults))
-        self._reader.count_dropped(table.count_dropped(np.arange(len(table))))
+        self._reader.count_opaque(table.count_opaque(np.arange(len(table))))
         faults = tuple(
             row_fault(before + position, table.faults[position]) for position in sorted(table.faults)
         )

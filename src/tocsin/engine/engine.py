@@ -142,6 +142,7 @@ class Engine:
             clock=None if type(self._clock) is SystemClock else self._clock.now,
             ticks=ticks,
             has_no_time=None if type(self._clock) is SystemClock else self._has_no_time,
+            on_opaque=_log_opaque,
         )
         self._out_of_orderness = order
         self._on_late = on_late or LateLog()
@@ -536,16 +537,21 @@ class Engine:
         and reaches no filter and no sequence. `weights` are those of the event's attributes, by which the best are
         found.
         """
-        read = self._read(event, stream, time, start=start, id=id, valid_until=valid_until)
         top_k = TopK.of(top, weights) if top is not None or weights else None
-        if delete:
-            read = changed(read, attributes={**read.attributes, DELETIONS[0]: True})
-        with self._lock:
-            calls.answering += 1  # as `answering` does, without its calls
-            try:
-                _, notifications, late = self._pipeline.publish([read], top=top_k)
-            finally:
-                calls.answering -= 1
+        opaque = self._reader.note_opaque
+        try:
+            read = self._read(event, stream, time, start=start, id=id, valid_until=valid_until, opaque=opaque)
+            if delete:
+                read = changed(read, attributes={**read.attributes, DELETIONS[0]: True})
+            with self._lock:
+                calls.answering += 1  # as `answering` does, without its calls
+                try:
+                    _, notifications, late = self._pipeline.publish([read], top=top_k)
+                finally:
+                    calls.answering -= 1
+        except EventError:
+            self._reader.refuse()
+            raise
         if self._store.deliveries.waiting:
             self._deliver()
         if late:
@@ -828,7 +834,7 @@ class Engine:
                 refused=self._reader.refused,
                 notifications=self._pipeline.notified,
                 expired=self._store.expired,
-                dropped_arrays=self._reader.dropped.total(),
+                opaque_values=self._reader.opaque.total(),
                 matcher=self._store.filters.matcher.stats(),
                 sequences=changed(self._store.sequences.stats(), **buffered),
                 views=self._store.views.stats(),
@@ -846,6 +852,7 @@ class Engine:
         id: str | None = None,
         valid_until: object | None = None,
         is_published: bool = True,
+        opaque: Callable[[str], None] | None = None,
     ) -> Event:
         """Return an event with the given stream, time and id; a CloudEvent and an `Event` have their own."""
         given = (stream, time, start, id, valid_until)
@@ -853,11 +860,12 @@ class Engine:
             if given != _NOTHING:
                 names = [name for name, value in zip(_GIVEN, given, strict=True) if value is not None]
                 raise EventError(f"an `Event` brings its own {', '.join(names)}; make it with them")
-            return check_event(event)
+            return check_event(event, opaque)
         ticks = self._reader.ticks
         is_mapping = type(event) is dict or isinstance(event, Mapping)  # asking the latter takes long
         if given == _NOTHING and is_mapping and SPEC_VERSION in event:
-            return read_cloud_event(event, now=self._reader.now(str(event.get("type"))), ticks=ticks)
+            now = self._reader.now(str(event.get("type")))
+            return read_cloud_event(event, now=now, opaque=opaque, ticks=ticks)
         if type(time) is int and stream in ticks.plain:
             end = time
         elif time is not None:
@@ -877,6 +885,7 @@ class Engine:
             valid_until=None
             if valid_until is None
             else read_given_time(ticks, stream, "valid_until", valid_until),
+            opaque=opaque,
             ticks=ticks,
         )
 
@@ -894,6 +903,12 @@ def _new_sequence_matcher(
     from tocsin.sequences.running.matcher import AutomatonMatcher  # noqa: PLC0415 - it imports Numba
 
     return AutomatonMatcher(matcher=matcher, statistics=statistics, memory_limit=memory_limit)
+
+
+def _log_opaque(path: str) -> None:
+    _log.info(
+        "values of `%s` cannot be compared: they are present, and every other predicate is unknown", path
+    )
 
 
 def _log_fault(fault: Fault) -> None:

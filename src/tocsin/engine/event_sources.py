@@ -17,6 +17,7 @@ from tocsin.formats.dict_blocks import dict_block
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.event_reader import missing_field
 from tocsin.formats.frames import as_arrow, is_table
+from tocsin.formats.opaque_columns import is_opaque, opaque_values
 from tocsin.formats.records import UnreadableRecord
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.blocks import BlockEvents
@@ -156,7 +157,7 @@ def as_columns(events: EventSource, stream: str | None) -> ArrowEvents | None:
 def require_columns(events: EventSource, stream: str) -> ArrowEvents:
     """Return a table that can be read by the column, or raise `EventError`; some of its rows may have faults."""
     table = as_columns(as_arrow(events), stream)
-    if table is None or not table.is_table or table.dropped:
+    if table is None or not table.is_table:
         raise EventError("only an Arrow table of plain columns is read by the column; publish other tables")
     return table
 
@@ -365,6 +366,9 @@ def _ticks_of(
     found_leaves = table.leaves_at(name)
     column = found_leaves[0] if found_leaves else pa.nulls(len(table))
     kind = column.type
+    if is_opaque(kind):
+        raws: list[Any] = opaque_values(column)
+        return _ticks_of_each(raws, (name, what), table.stream, ticks, faults)
     if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and not column.null_count:
         numbers = column.to_numpy(zero_copy_only=False)
         if pa.types.is_integer(kind) or np.isfinite(numbers).all():
@@ -382,14 +386,26 @@ def _ticks_of(
             return counted * factor // (divisor * ticks.length(table.stream))
     if is_text(kind.value_type if pa.types.is_dictionary(kind) else kind) and not column.null_count:
         return _ticks_of_texts(column, table.stream, what, ticks, faults)
-    found = np.zeros(len(table), dtype=np.int64)
     alone = pa.RecordBatch.from_arrays([column], [name])
-    for position, (_, row) in enumerate(arrow_rows([alone])):
-        raw = None if isinstance(row, UnreadableRecord) else row[name]
+    raws = [None if isinstance(row, UnreadableRecord) else row[name] for _, row in arrow_rows([alone])]
+    return _ticks_of_each(raws, (name, what), table.stream, ticks, faults)
+
+
+def _ticks_of_each(
+    raws: Sequence[Any],
+    names: tuple[str, str],
+    stream: str | None,
+    ticks: StreamTicks,
+    faults: dict[int, str],
+) -> NDArray[np.int64]:
+    """Return the ticks of values read one by one; `names` are those of the column and of the time."""
+    name, what = names
+    found = np.zeros(len(raws), dtype=np.int64)
+    for position, raw in enumerate(raws):
         try:
             if raw is None:
                 raise missing_field(name, what)
-            found[position] = read_given_time(ticks, table.stream, what, raw)
+            found[position] = read_given_time(ticks, stream, what, raw)
         except EventError as fault:
             faults.setdefault(position, str(fault))
     return found

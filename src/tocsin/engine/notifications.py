@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, overload
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
@@ -468,4 +467,4 @@ _ARRAYS: Final[dict[Any, Callable[[Sequence[Any]], Any]]] = {
 
 
 def _json(value: object) -> str | None:
-    return None if value is None else msgspec.json.encode(value).decode()
+    return None if value is None else encode_json(value).decode()

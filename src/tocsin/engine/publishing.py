@@ -117,7 +117,7 @@ class BatchPublisher:
                 self._reader.check_clock(table.stream)
                 part.starts = part.ends = np.full(end - begin, self._reader.now(table.stream), dtype=np.int64)
             read = np.setdiff1d(np.arange(begin, end), untimed) if untimed else np.arange(begin, end)
-            self._reader.count_dropped(table.count_dropped(read))
+            self._reader.count_opaque(table.count_opaque(read))
             yield from self._table_part(part, before + begin, options)
 
     def _table_part(self, part: TimedRows, begin: int, options: _Options) -> Iterator[Published]:
@@ -234,7 +234,7 @@ class BatchPublisher:
             return None
         published, _ = self._publish_rows(rows, top)
         if published is not None:
-            block.accept(events.count_dropped(np.arange(len(events))))
+            block.accept(events.count_opaque(np.arange(len(events))))
         return published
 
     def _check_row(self, event: Event) -> Event | Fault:

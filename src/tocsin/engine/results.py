@@ -260,7 +260,7 @@ class EngineStats(Struct, frozen=True):
     refused: int
     notifications: int
     expired: int
-    dropped_arrays: int
+    opaque_values: int
     matcher: MatcherStats
     sequences: SequenceRuntimeStats = SequenceRuntimeStats()
     views: ViewStats = ViewStats()

@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from tocsin.formats.opaque_columns import opaque_name, readable
 from tocsin.formats.records import Records, UnreadableRecord
 from tocsin.model.errors import EventError
+from tocsin.model.values import Opaque
 
 Conversion: TypeAlias = Callable[[Any], Any]
 
@@ -22,8 +24,8 @@ def is_arrow(source: object) -> bool:
 def arrow_rows(batches: Iterable[Any]) -> Records:
     """Yield each row's number, from 1, and its attributes.
 
-    A null is an absent attribute, a struct a nested one, and a timestamp without a zone is in UTC. A column whose
-    type is no kind of value is dropped, as arrays are. A cell that Python cannot hold makes its row unreadable.
+    A null or NaN is an absent attribute, a struct a nested one, and a timestamp without a zone is in UTC. Values of a column
+    whose type is no kind of value are `Opaque`. A cell that Python cannot hold makes its row unreadable.
     """
     number = 0
     for given in batches:
@@ -33,7 +35,7 @@ def arrow_rows(batches: Iterable[Any]) -> Records:
         if repeated is not None:
             raise EventError(f"two columns are called `{repeated}`")
         conversions = {field.name: convert for field in batch.schema if (convert := _conversion(field.type))}
-        for row in _rows(batch):
+        for row in _rows(readable(batch)):
             number += 1
             if not isinstance(row, UnreadableRecord):
                 for name, convert in conversions.items():
@@ -85,19 +87,12 @@ def _conversion(kind: Any) -> Conversion | None:
     if pa.types.is_struct(kind):
         inner = {field.name: convert for field in kind if (convert := _conversion(field.type))}
         return (lambda value: _convert_struct(value, inner)) if inner else None
-    return (
-        _drop
-        if isinstance(kind, pa.BaseExtensionType) or any(is_kind(kind) for is_kind in _NO_KIND)
-        else None
-    )
+    name = opaque_name(kind)
+    return None if name is None else lambda value: None if value is None else Opaque(name)
 
 
 def _to_utc(value: Any) -> Any:
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
-
-
-def _drop(_: Any) -> Any:
-    return ()  # arrays are dropped and counted
 
 
 def _convert_struct(value: Any, inner: dict[str, Conversion]) -> Any:
@@ -106,12 +101,4 @@ def _convert_struct(value: Any, inner: dict[str, Conversion]) -> Any:
     return {**value, **{name: convert(value[name]) for name, convert in inner.items()}}
 
 
-_NO_KIND = (
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_fixed_size_binary,
-    pa.types.is_binary_view,
-    pa.types.is_time,
-    pa.types.is_duration,
-)
 _UNREADABLE = (OverflowError, ValueError, KeyError, LookupError, pa.ArrowException)

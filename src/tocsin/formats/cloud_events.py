@@ -19,7 +19,7 @@ def read_cloud_event(
     record: Mapping[str, object],
     *,
     now: int,
-    dropped: Callable[[str], None] | None = None,
+    opaque: Callable[[str], None] | None = None,
     ticks: StreamTicks | None = None,
 ) -> Event:
     """Return a CloudEvent as an event.
@@ -43,6 +43,6 @@ def read_cloud_event(
         stream=stream,
         time=time or now,
         valid_until=record.get("expirytime"),
-        dropped=dropped,
+        opaque=opaque,
         ticks=ticks,
     )

@@ -53,8 +53,8 @@ class ColumnBlock(ABC):
     def record(self, row: int) -> Mapping[str, object]:
         """Return a record as the row reader gives it."""
 
-    def dropped(self) -> Mapping[str, int]:
-        """Return how many arrays were left out, by path."""
+    def opaque(self) -> Mapping[str, int]:
+        """Return how many values cannot be compared, by path."""
         return {}
 
 

@@ -42,12 +42,12 @@ class EventBlock:
             return self.columns.lines[-1]
         return self._first_line + len(self) - 1
 
-    def accept(self, dropped: Mapping[str, int]) -> None:
-        """Count all records as read, since the columns were taken, and the columns of a table that were left out."""
+    def accept(self, opaque: Mapping[str, int]) -> None:
+        """Count all records as read, since the columns were taken, and the values of a table that cannot be compared."""
         self.reader.count(read=len(self))
-        self.reader.count_dropped(dropped)
+        self.reader.count_opaque(opaque)
         if isinstance(self.columns, ColumnBlock):
-            self.reader.count_dropped(self.columns.dropped())
+            self.reader.count_opaque(self.columns.opaque())
 
     def event_id(self, row: int, record: Any) -> str:
         """Return the id of a row's event; `record` has its attributes."""

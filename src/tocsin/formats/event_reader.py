@@ -43,8 +43,8 @@ class EventReader:
     """Turns records into events.
 
     `stream` is the stream of records that name none; `clock` gives the time of records without one, by default
-    the time of day, unless it has none for those that are published to a stream, which `has_no_time` tells; `ticks` holds the length of each stream's tick. `read` and `refused` count records; `dropped`
-    counts arrays, by path.
+    the time of day, unless it has none for those that are published to a stream, which `has_no_time` tells; `ticks` holds the length of each stream's tick. `read` and `refused` count records; `opaque`
+    counts values that cannot be compared, by path, and `on_opaque` is called with each path when it has the first one.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class EventReader:
         clock: Callable[[], int] | None = None,
         ticks: StreamTicks | None = None,
         has_no_time: Callable[[str | None], bool] | None = None,
+        on_opaque: Callable[[str], object] | None = None,
     ) -> None:
         self.fields = fields or EventFields()
         self.stream = stream
@@ -63,7 +64,8 @@ class EventReader:
         self._has_no_time = has_no_time
         self.read = 0
         self.refused = 0
-        self.dropped: Counter[str] = Counter()
+        self.opaque: Counter[str] = Counter()
+        self._on_opaque = on_opaque
         self._counting = Lock()  # several threads may publish through one engine, and so one reader
 
     def event(
@@ -95,7 +97,7 @@ class EventReader:
     def check(self, event: Event, line: int) -> Event | Fault:
         """Return an event that was made elsewhere, checked, or its fault, which is counted."""
         try:
-            return check_event(event, self._drop)
+            return check_event(event, self.note_opaque)
         except EventError as fault:
             self.refuse()
             return Fault("event", line, str(fault))
@@ -124,11 +126,20 @@ class EventReader:
             self.read += read
             self.refused += refused
 
-    def count_dropped(self, counts: Mapping[str, int]) -> None:
-        """Count arrays that were left out elsewhere, by path."""
-        if counts:
-            with self._counting:
-                self.dropped.update(counts)
+    def count_opaque(self, counts: Mapping[str, int]) -> None:
+        """Count values that cannot be compared, by path."""
+        if not counts:
+            return
+        with self._counting:
+            new = [path for path in counts if path not in self.opaque]
+            self.opaque.update(counts)
+        if self._on_opaque is not None:
+            for path in new:
+                self._on_opaque(path)
+
+    def note_opaque(self, path: str) -> None:
+        """Count one value that cannot be compared."""
+        self.count_opaque({path: 1})
 
     def _event(
         self, record: Mapping[str, object], name: str | None, stream: str | None, fields: EventFields
@@ -138,7 +149,7 @@ class EventReader:
             raise EventError(f"an event is an object with attributes, not {json_type(record)}")
         if SPEC_VERSION in record:
             now = self.now(str(record.get("type")))
-            return read_cloud_event(record, now=now, dropped=self._drop, ticks=self.ticks)
+            return read_cloud_event(record, now=now, opaque=self.note_opaque, ticks=self.ticks)
         of = stream if fields.stream is None else str(required_field(record, fields.stream, "stream"))
         end = self._time_at(record, fields.time, "time", of)
         if end is None and fields.is_published:
@@ -150,7 +161,7 @@ class EventReader:
             time=self.now(of) if end is None else end,
             start=self._time_at(record, fields.start, "start", of),
             valid_until=self._time_at(record, fields.valid_until, "valid_until", of, is_required=False),
-            dropped=self._drop,
+            opaque=self.note_opaque,
             ticks=self.ticks,
         )
 
@@ -168,10 +179,6 @@ class EventReader:
             return None
         raw = required_field(record, path, what) if is_required else find(record, path)
         return None if raw is None else read_given_time(self.ticks, stream, what, raw)
-
-    def _drop(self, path: str) -> None:
-        with self._counting:
-            self.dropped[path] += 1
 
 
 def now_in_microseconds() -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from tocsin.formats.column_blocks import ROW_SPECIFIC, BlockItem, ColumnBlock, LineBlocks, Lines, value_arrays
+from tocsin.formats.opaque_columns import opaque_array
 from tocsin.formats.records import NOT_JSON, decode_json, json_array, json_lines, json_record
 
 _MOST_FIELDS: Final = 512  # of a shape; a record with more is read by itself
@@ -266,13 +267,16 @@ class _JsonBlock(ColumnBlock):
         raw: list[bytes] | Lines,
         lines: Sequence[int],
     ) -> None:
-        super().__init__(tuple(compiled.paths), lines)
+        super().__init__((*compiled.paths, *compiled.arrays), lines)
         self._rows = rows
         self._compiled = compiled
         self._raw = raw
 
     def leaves_at(self, path: str) -> Sequence[Any]:
         """Return the Arrow arrays with the values at a path."""
+        if path in self._compiled.arrays:
+            there = [one is not None for one in self._values(self._compiled.arrays[path])]
+            return [opaque_array("list", np.array(there, dtype=np.bool_))] if any(there) else []
         fields = self._compiled.paths.get(path)
         return [] if fields is None else value_arrays(self._values(fields))
 
@@ -285,8 +289,8 @@ class _JsonBlock(ColumnBlock):
         found: Mapping[str, object] = decode_json(self._raw[row])
         return found
 
-    def dropped(self) -> Mapping[str, int]:
-        """Return how many arrays were left out, by path."""
+    def opaque(self) -> Mapping[str, int]:
+        """Return how many values cannot be compared, which are arrays, by path."""
         arrays = self._compiled.arrays
         counts = {path: sum(one is not None for one in self._values(to)) for path, to in arrays.items()}
         return Counter({path: count for path, count in counts.items() if count})

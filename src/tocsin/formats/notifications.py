@@ -14,8 +14,9 @@ from tocsin.formats.column_blocks import integers_array, string_array
 from tocsin.model.event import Event
 from tocsin.model.subscription import Notification, WitnessStep
 from tocsin.model.ticks import StreamTicks
+from tocsin.model.values import json_of_opaque
 
-encode_json: Final = msgspec.json.Encoder().encode
+encode_json: Final = msgspec.json.Encoder(enc_hook=json_of_opaque).encode
 _ROWS: Final = 50_000  # of a row group: enough to compress well, few enough to hold in memory
 _NUMBERS: Final = ("start", "end", "generation")
 _TEXTS: Final = ("values", "event", "witness", "answer")

@@ -21,9 +21,10 @@ from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError
 from tocsin.model.options import is_valid_at
 from tocsin.model.queries import SelectItem
+from tocsin.model.values import json_of_opaque
 
 _MATCHER: Final = "matcher"
-_encode: Final = msgspec.json.Encoder().encode
+_encode: Final = msgspec.json.Encoder(enc_hook=json_of_opaque).encode
 
 
 class RowNumbers(NamedTuple):

@@ -10,7 +10,7 @@ from tocsin.language.parsing.tokens import BARE_NAME, RESERVED
 from tocsin.model import queries, terms
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate, any_of
 from tocsin.model.timestamps import format_rfc3339
-from tocsin.model.values import Value
+from tocsin.model.values import Opaque, Value
 
 _RANGES: Final = (Operator.BETWEEN, Operator.NOT_BETWEEN)
 _LISTS: Final = (Operator.IN, Operator.NOT_IN)
@@ -88,6 +88,8 @@ def value_text(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return f"timestamp '{format_rfc3339(value)}'"
+    if isinstance(value, Opaque):  # no constant is: of an event
+        return f"a {value.type} value"
     return repr(value)
 
 

@@ -26,7 +26,7 @@ from tocsin.model.terms import (
     Term,
 )
 from tocsin.model.timestamps import parse_timestamp
-from tocsin.model.values import HUGE, Value, kind_of
+from tocsin.model.values import HUGE, Opaque, Value, kind_of
 
 Attributes = Mapping[str, Value]
 
@@ -78,7 +78,7 @@ def truth(predicate: Predicate, attributes: Attributes) -> bool | None:
     value = value_of(predicate.subject, attributes)
     if operator is Operator.MISSING:
         return value is None
-    if value is None:
+    if value is None or type(value) is Opaque:
         return None
     if operator is Operator.IN:
         return _member(predicate, value)
@@ -123,6 +123,12 @@ def value_of(term: Term, attributes: Attributes) -> Value | None:
     raise TypeError(f"{type(term).__name__} has no value for a single event")
 
 
+def known_value_of(term: Term, attributes: Attributes) -> Value | None:
+    """Return the value of a term as `value_of` does, but None where it cannot be compared."""
+    value = value_of(term, attributes)
+    return None if type(value) is Opaque else value
+
+
 def selected_values(
     items: Sequence[SelectItem], attributes: Attributes, every: Mapping[str, Value | None]
 ) -> dict[str, Value | None]:
@@ -139,7 +145,7 @@ def selected_values(
 
 def compare(operator: Operator, left: Term, value: Value, right: Term, other: Value | None) -> bool | None:
     """Compare two values; across kinds the result is unknown, but a text is compared with a timestamp constant."""
-    if other is None:
+    if other is None or type(value) is Opaque:
         return None
     first: Value | None = value
     second: Value | None = other

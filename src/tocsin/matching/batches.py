@@ -162,7 +162,7 @@ class EventBatch:
     def of_dicts(cls, rows: Iterable[Mapping[str, object]]) -> EventBatch:
         """Return the batch of plain dicts, nested ones flattened.
 
-        A row that is not an event (it has a NaN, say) satisfies nothing, and `faults` has its fault by its place.
+        A row that is not an event (it has a name that is no string, say) satisfies nothing, and `faults` has its fault by its place.
         """
         from tocsin.matching.encoding.dicts import DictEvents  # noqa: PLC0415 - it is a batch itself
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tocsin.model.errors import EventError, KindError
 from tocsin.model.ticks import StreamTicks
-from tocsin.model.values import Value, read_value
+from tocsin.model.values import Opaque, Value, read_attribute
 
 STREAM: Final = "$stream"
 """The attribute that holds an event's stream inside matchers, so that filters can be indexed by stream."""
@@ -49,13 +49,13 @@ def read_event(
     time: object = 0,
     start: object | None = None,
     valid_until: object | None = None,
-    dropped: Callable[[str], None] | None = None,
+    opaque: Callable[[str], None] | None = None,
     ticks: StreamTicks | None = None,
 ) -> Event:
     """Return `data` as an event, or raise `EventError` with the attribute at fault.
 
     `time` is the end of the event, and its start unless `start` is given; a number is in ticks. `ticks` holds the length of
-    each stream's tick, by default a microsecond. Arrays are dropped, and `dropped` is called with the path of each.
+    each stream's tick, by default a microsecond. `opaque` is called with the path of each value that cannot be compared.
 
     >>> read_event({"symbol": "IBM", "data": {"price": 101.5, "note": None}}, id="e1", time=17)
     Event(id='e1', attributes={'symbol': 'IBM', 'data.price': 101.5}, stream=None, start=17, end=17, ...)
@@ -71,14 +71,11 @@ def read_event(
     begin = end if start is None else _moment(start, "start", stream, stream_ticks)
     if begin > end:
         raise EventError(f"the event starts at {begin}, after its end at {end}")
-    attributes = (
-        dict(cast("Mapping[str, Value]", data))
-        if is_plain(data)
-        else flatten(data, dropped, stream_ticks.zone)
-    )
+    plain = is_plain(data)
+    attributes = dict(cast("Mapping[str, Value]", data)) if plain else flatten(data, stream_ticks.zone)
     if STREAM in attributes:
         raise EventError("the name is reserved; give an event's stream beside its attributes", STREAM)
-    return Event(
+    event = Event(
         id=_ids.make() if id is None else id,
         attributes=attributes,
         stream=stream,
@@ -88,6 +85,9 @@ def read_event(
         if valid_until is None
         else _moment(valid_until, "valid_until", stream, stream_ticks),
     )
+    if opaque is not None and not plain:
+        _name_opaque(attributes, opaque)
+    return event
 
 
 def new_event(
@@ -103,10 +103,11 @@ def new_event(
     return Event(_ids.make() if id is None else id, attributes, stream, start, end, valid_until)
 
 
-def check_event(event: Event, dropped: Callable[[str], None] | None = None) -> Event:
+def check_event(event: Event, opaque: Callable[[str], None] | None = None) -> Event:
     """Return a given `Event` with its attributes as `read_event` makes them, or raise `EventError`.
 
-    An event that needs no change is returned itself.
+    An event that needs no change is returned itself. `opaque` is called with the path of each value that cannot be
+    compared.
 
     >>> check_event(Event("e1", {"a": 1, "b": {"c": "x", "d": None}})).attributes
     {'a': 1, 'b.c': 'x'}
@@ -119,7 +120,9 @@ def check_event(event: Event, dropped: Callable[[str], None] | None = None) -> E
     attributes = event.attributes
     if is_plain(attributes):
         return event
-    read = flatten(attributes, dropped)
+    read = flatten(attributes)
+    if opaque is not None:
+        _name_opaque(read, opaque)
     same = len(read) == len(attributes) and all(read.get(name) is raw for name, raw in attributes.items())
     return event if same else replace(event, attributes=read)
 
@@ -188,16 +191,13 @@ def _moment(raw: object, name: str, stream: str | None, ticks: StreamTicks) -> i
         raise EventError(f"`{name}`: {fault}") from None
 
 
-def flatten(
-    data: Mapping[str, object], dropped: Callable[[str], None] | None = None, zone: tzinfo = UTC
-) -> dict[str, Value]:
-    """Return `data` with nested mappings as dotted paths, without nulls and without arrays.
+def flatten(data: Mapping[str, object], zone: tzinfo = UTC) -> dict[str, Value]:
+    """Return `data` with nested mappings as dotted paths, without nulls and NaN; what cannot be compared is `Opaque`.
 
     A datetime without a time zone is one of `zone`.
 
-    >>> flatten({"address": {"city": "Oslo"}, "tags": [1, 2], "gone": None}, dropped=print)
-    tags
-    {'address.city': 'Oslo'}
+    >>> flatten({"address": {"city": "Oslo"}, "tags": [1, 2], "gone": None})
+    {'tags': Opaque('list'), 'address.city': 'Oslo'}
     """
     flat: dict[str, Value] = {}
     waiting: list[tuple[str, Mapping[str, object]]] = [("", data)]
@@ -212,12 +212,16 @@ def flatten(
                 _keep(flat, path, raw)
             elif kind is dict or isinstance(raw, Mapping):
                 waiting.append((path + ".", cast("Mapping[str, object]", raw)))
-            elif isinstance(raw, (list, tuple, set, frozenset)):
-                if dropped is not None:
-                    dropped(path)
             else:
                 _keep(flat, path, _read(raw, path, zone))
     return flat
+
+
+def _name_opaque(attributes: Mapping[str, Value], name: Callable[[str], None]) -> None:
+    """Call `name` with the path of each opaque value."""
+    for path, value in attributes.items():
+        if type(value) is Opaque:
+            name(path)
 
 
 def is_plain(data: Mapping[Any, Any]) -> bool:
@@ -262,7 +266,7 @@ def _is_plain_value(raw: Any, kind: type) -> bool:
 
 def _read(raw: object, path: str, zone: tzinfo) -> Value | None:
     try:
-        return read_value(raw, zone)
+        return read_attribute(raw, zone)
     except KindError as fault:
         raise EventError(str(fault), path) from None
 

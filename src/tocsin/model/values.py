@@ -13,7 +13,35 @@ import numpy as np
 from tocsin.model.errors import KindError
 from tocsin.model.timestamps import from_microseconds, in_utc, microseconds, parse_timestamp
 
-Value: TypeAlias = bool | int | float | str | datetime
+
+class Opaque:
+    """A value that no predicate can compare: bytes, an array, a length of time. Only its presence is known.
+
+    >>> Opaque("bytes")
+    Opaque('bytes')
+    """
+
+    __slots__ = ("type",)
+
+    def __init__(self, type_: str) -> None:
+        self.type = type_  # the name of the Python type that it was
+
+    @classmethod
+    def of(cls, raw: object) -> Opaque:
+        """Return what stands for a value of any type."""
+        return raw if isinstance(raw, Opaque) else cls(type(raw).__name__)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Opaque) and self.type == other.type
+
+    def __hash__(self) -> int:
+        return hash((Opaque, self.type))
+
+    def __repr__(self) -> str:
+        return f"Opaque({self.type!r})"
+
+
+Value: TypeAlias = bool | int | float | str | datetime | Opaque
 
 _TICKS = 2**63
 _DIGITS = 4300  # the longest integer that Python converts to and from text
@@ -21,12 +49,13 @@ HUGE = 10**_DIGITS
 
 
 class Kind(StrEnum):
-    """The four kinds of value. A comparison across kinds is unknown, and `true` is not 1."""
+    """The kinds of value. A comparison across kinds is unknown, and `true` is not 1; no predicate compares opaque values."""
 
     NUMBER = "number"
     STRING = "string"
     BOOLEAN = "boolean"
     TIMESTAMP = "timestamp"
+    OPAQUE = "opaque"
 
 
 def kind_of(value: Value) -> Kind:
@@ -53,6 +82,22 @@ def read_value(raw: object, zone: tzinfo = UTC) -> Value | None:
     if kind is float:
         return _read_float(raw)  # type: ignore[arg-type]
     return _read_foreign(raw, zone)
+
+
+def read_attribute(raw: object, zone: tzinfo = UTC) -> Value | None:
+    """Return `raw` as the value of an event's attribute: null and NaN are None, and what is of no kind is `Opaque`.
+
+    >>> read_attribute(7), read_attribute(float("nan")), read_attribute(b"raw")
+    (7, None, Opaque('bytes'))
+    """
+    if type(raw) is Opaque:
+        return raw
+    try:
+        return read_value(raw, zone)
+    except _NanError:
+        return None
+    except _IncomparableError:
+        return Opaque.of(raw)
 
 
 def read_moment(raw: object, zone: tzinfo = UTC) -> int | None:
@@ -93,12 +138,21 @@ def read_time(raw: object, zone: tzinfo = UTC) -> int:
     return read_ticks(raw) if moment is None else moment
 
 
+class _NanError(KindError):
+    """NaN stands where a value is needed; in an event it is an absent attribute."""
+
+
+class _IncomparableError(KindError):
+    """A value is of no kind; in an event it is opaque."""
+
+
 _KINDS = {
     int: Kind.NUMBER,
     float: Kind.NUMBER,
     str: Kind.STRING,
     bool: Kind.BOOLEAN,
     datetime: Kind.TIMESTAMP,
+    Opaque: Kind.OPAQUE,
 }
 
 
@@ -122,7 +176,7 @@ def _read_integer(raw: int) -> int:
 
 def _read_float(raw: float) -> float:
     if math.isnan(raw):
-        raise KindError("NaN is not a number that can be compared; leave the attribute out, or send null")
+        raise _NanError("NaN is not a number that can be compared")
     return raw
 
 
@@ -162,7 +216,11 @@ def _read_foreign(raw: object, zone: tzinfo) -> Value | None:
         return _read_float(float(raw))
     if type(raw).__name__ == "NAType":  # pandas' null
         return None
-    raise KindError(f"{_type_with_article(raw)} is neither a number, a string, a boolean nor a timestamp")
+    if isinstance(raw, np.timedelta64) and np.isnat(raw):
+        return None
+    raise _IncomparableError(
+        f"{_type_with_article(raw)} is neither a number, a string, a boolean nor a timestamp"
+    )
 
 
 def _read_datetime64(raw: np.datetime64, zone: tzinfo) -> datetime | None:
@@ -174,6 +232,12 @@ def _read_datetime64(raw: np.datetime64, zone: tzinfo) -> datetime | None:
         return _read_datetime(from_microseconds(ticks).replace(tzinfo=None), zone)
     except OverflowError:
         raise KindError(f"the time {raw} lies outside the years 1 to 9999 in UTC") from None
+
+
+def json_of_opaque(value: object) -> None:
+    """Return null for an opaque value: the hook for encoders of JSON."""
+    if not isinstance(value, Opaque):
+        raise NotImplementedError(f"a value of type {type(value).__name__}")
 
 
 def json_type(decoded: object) -> str:
@@ -190,5 +254,5 @@ def _described(raw: object) -> str:
 
 
 def _type_with_article(raw: object) -> str:
-    name = type(raw).__name__
+    name = raw.type if isinstance(raw, Opaque) else type(raw).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

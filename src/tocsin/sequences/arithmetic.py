@@ -12,7 +12,7 @@ from typing import Final
 
 from tocsin.language.semantics import ARITHMETIC
 from tocsin.model.terms import AggregateFunction, ArithmeticOperator
-from tocsin.model.values import Value, kind_of
+from tocsin.model.values import Opaque, Value, kind_of
 
 _WIDE: Final = 2**63
 
@@ -49,6 +49,8 @@ def accumulate(function: AggregateFunction, old: Value | None, new: Value | None
         return combine(ArithmeticOperator.ADD, 0 if old is None else old, new)
     if old is None or new is None:
         return new if old is None else old
+    if isinstance(old, Opaque) or isinstance(new, Opaque):  # what can be compared comes first
+        return old if isinstance(new, Opaque) else new
     if kind_of(old) is not kind_of(new):
         return old
     better = python.lt if function is AggregateFunction.MIN else python.gt

@@ -11,11 +11,12 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tocsin.formats.opaque_columns import is_opaque, opaque_values
 from tocsin.matching import IdArray
 from tocsin.matching.encoding.columns import plain_values
 from tocsin.model.errors import EventError
 from tocsin.model.timestamps import from_microseconds
-from tocsin.model.values import Value
+from tocsin.model.values import Opaque, Value
 from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key, key_of
 from tocsin.views.changes import Row, RowChange
 
@@ -27,7 +28,7 @@ class Batch(Struct, frozen=True, dict=True):
 
     table: pa.Table
     columns: dict[str, Column]
-    texts: dict[str, list[str]]
+    texts: dict[str, list[Any]]
     keys: list[Key]
 
     def __len__(self) -> int:
@@ -75,7 +76,7 @@ class Batch(Struct, frozen=True, dict=True):
 def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:
     """Return a table's rows; raise `EventError` for a column of another kind, and for a row without its key."""
     columns: dict[str, Column] = {}
-    texts: dict[str, list[str]] = {}
+    texts: dict[str, list[Any]] = {}
     for attribute, chunks in zip(table.schema.names, table.columns, strict=True):
         found = _column(chunks.combine_chunks())
         if found is None:
@@ -98,17 +99,22 @@ def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:
                 f"row {int(missing.argmax())} has none, and a row of the table `{name}` needs it, since it is of its key",
                 attribute,
             )
+        if any(isinstance(one, Opaque) for one in texts.get(attribute, ())):
+            raise EventError(
+                f"a row of the table `{name}` cannot have a value there that cannot be compared, since it is of its key",
+                attribute,
+            )
     parts = [_key_parts(columns[attribute], texts.get(attribute, [])) for attribute in key if table.num_rows]
     return Batch(table, columns, texts, parts[0] if len(parts) == 1 else list(zip(*parts, strict=True)))
 
 
-def _key_parts(column: Column, texts: list[str]) -> list[Key]:
+def _key_parts(column: Column, texts: list[Any]) -> list[Key]:
     """Return the values of a column that every row has, as keys contain them."""
     values: list[Any] = _values_of(column, texts)
     return [key_of((value,)) for value in values] if column.kinds.item(0) == BOOLEAN else values
 
 
-def _values_of(column: Column, texts: list[str]) -> list[Any]:
+def _values_of(column: Column, texts: list[Any]) -> list[Any]:
     """Return the values of a column of one kind; where one is absent, any value."""
     kind = column.kinds.max()
     if kind == FLOAT:
@@ -121,12 +127,12 @@ def _values_of(column: Column, texts: list[str]) -> list[Any]:
     return [from_microseconds(word) for word in words] if kind == MOMENT else list(map(bool, words))
 
 
-def _column(array: Any) -> tuple[Column, list[str] | None] | None:
+def _column(array: Any) -> tuple[Column, list[Any] | None] | None:
     """Return one column's cells, and its texts if these are some; None if it is of another kind."""
     array = _in_plain_kind(array.dictionary_decode() if pa.types.is_dictionary(array.type) else array)
     kind = array.type
     present, _ = plain_values(array.is_valid())
-    texts: list[str] | None = None
+    texts: list[Any] | None = None
     if pa.types.is_floating(kind):
         cell_kind = FLOAT
         words = _plain(array.cast(pa.float64())).view(np.int64)
@@ -144,6 +150,10 @@ def _column(array: Any) -> tuple[Column, list[str] | None] | None:
         coded = array.dictionary_encode()
         cell_kind, words = CODED, _plain(coded.indices.cast(pa.int64()))
         texts = coded.dictionary.to_pylist()
+    elif is_opaque(kind):
+        coded = array.dictionary_encode()
+        cell_kind, words = CODED, _plain(coded.indices.cast(pa.int64()))
+        texts = opaque_values(coded.dictionary)
     else:
         return None
     return Column(np.where(present, np.uint8(cell_kind), np.uint8(0)), words), texts

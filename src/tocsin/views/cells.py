@@ -23,7 +23,7 @@ FLOAT: Final = 1  # the word is the bits of a float
 INTEGER: Final = 2
 BOOLEAN: Final = 3
 MOMENT: Final = 4  # microseconds
-CODED: Final = 5  # the code of a text, or of an integer beyond 64 bits
+CODED: Final = 5  # the code of a text, of an integer beyond 64 bits, or of an opaque value
 
 _BOOLEANS: Final = {truth: ("boolean", truth) for truth in (False, True)}
 

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from tocsin.model.values import Value
+from tocsin.model.values import Opaque, Value
 from tocsin.structures.array_types import Bools, Int64s
 from tocsin.structures.growth import roomier
 from tocsin.views.aggregates.base import RowKey
@@ -235,7 +235,9 @@ class _Side:
         key = []
         for path in self._paths:
             value = row.get(path)
-            if value is None:  # a missing value equals nothing
+            if (
+                value is None or type(value) is Opaque
+            ):  # a missing value equals nothing, and so does an opaque one
                 return None
             key.append((type(value) is bool, value))
         return tuple(key)

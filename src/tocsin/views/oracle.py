@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from tocsin.language.semantics import condition_truth, selected_values, value_of
+from tocsin.language.semantics import condition_truth, known_value_of, selected_values, value_of
 from tocsin.model.queries import SelectItem, View
 from tocsin.model.subscription import Answer
 from tocsin.model.terms import Aggregate, AggregateFunction, Term
@@ -37,7 +37,8 @@ def answer_of(view: View, tables: Mapping[str, Iterable[Row]]) -> Answer:
         return len(values) if aggregate.function is AggregateFunction.COUNT else _of_values(aggregate, values)
     if view.distinct:
         term = _term(view, view.select[0].term)
-        found = {(kind_of(value), value): value for row in rows if (value := value_of(term, row)) is not None}
+        values = [value for row in rows if (value := known_value_of(term, row)) is not None]
+        found = {(kind_of(value), value): value for value in values}
         return tuple(found.values())
     if not view.select:
         return tuple(_named(view, row) for row in rows)

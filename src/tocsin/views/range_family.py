@@ -20,7 +20,7 @@ from tocsin.model.subscription import Answer
 from tocsin.model.terms import Attribute, Literal, Parameter
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Kind as ValueKind
-from tocsin.model.values import Value, kind_of
+from tocsin.model.values import Opaque, Value, kind_of
 from tocsin.structures.growth import roomier
 from tocsin.structures.interning import InterningTable
 from tocsin.structures.slots import SlotMap
@@ -201,7 +201,7 @@ class RangeFamily:
                 return x, other_key(value, self._by_range.others)  # type: ignore[arg-type]
             y = number(value, self._y_name) + 0.0
             return (x, y) if -WIDEST <= y <= WIDEST else None
-        if value is None:
+        if value is None or (reads is Reads.VALUE and type(value) is Opaque):
             return None
         return x, (kind_of(value), value) if reads is Reads.VALUE else 0.0
 

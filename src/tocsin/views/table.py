@@ -10,12 +10,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tocsin.formats.opaque_columns import is_opaque
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model import Event
 from tocsin.model.errors import EventError
 from tocsin.model.event import DELETIONS, is_deletion
 from tocsin.model.timestamps import microseconds
-from tocsin.model.values import Value
+from tocsin.model.values import Opaque, Value
 from tocsin.structures.array_types import Bools, Int32s, Int64s
 from tocsin.structures.interning import InterningTable
 from tocsin.structures.slots import Slots
@@ -121,6 +122,8 @@ class StoredTable:
             value = row.get(name)
             if value is None:
                 raise self.missing_key(name)
+            if type(value) is Opaque:
+                raise self.opaque_key(name)
             values.append(value)
         return values[0] if len(values) == 1 and type(values[0]) is not bool else key_of(values)
 
@@ -128,9 +131,18 @@ class StoredTable:
         """Return, by position, the fault of each row without an attribute of the key."""
         faults: dict[int, str] = {}
         for name in reversed(self.key):  # the first one that is missing is reported
-            fault = str(self.missing_key(name))
-            faults |= dict.fromkeys(np.flatnonzero(events.lacks(name)).tolist(), fault)
+            lacking = events.lacks(name)
+            faults |= dict.fromkeys(np.flatnonzero(lacking).tolist(), str(self.missing_key(name)))
+            if any(is_opaque(leaf.type) for leaf in events.leaves_at(name)):
+                faults |= dict.fromkeys(np.flatnonzero(~lacking).tolist(), str(self.opaque_key(name)))
         return faults
+
+    def opaque_key(self, name: str) -> EventError:
+        """Return the error of a row whose attribute of the key cannot be compared."""
+        return EventError(
+            f"a row of the table `{self.name}` cannot have a value there that cannot be compared, since it is of its key",
+            name,
+        )
 
     def missing_key(self, name: str) -> EventError:
         """Return the error of a row without an attribute of the key."""
@@ -173,9 +185,7 @@ class StoredTable:
         for position, cells in enumerate(self._cells.values()):
             arrays[f"kinds{position}"] = cells.kinds[slots]
             arrays[f"words{position}"] = cells.words[slots]
-        texts = [
-            value if isinstance(value, (str, type(None))) else [str(value)] for value in self._codes.values
-        ]
+        texts = [_plain(value) for value in self._codes.values]
         rest = {"key": self.key, "names": list(self._cells), "shapes": self._names.values, "values": texts}
         return arrays, rest
 
@@ -183,7 +193,7 @@ class StoredTable:
     def of_parts(cls, name: str, arrays: Mapping[str, NDArray[Any]], rest: Mapping[str, Any]) -> StoredTable:
         """Return the table that `parts` were taken of."""
         table = cls(name, tuple(rest["key"]))
-        values = [int(one[0]) if isinstance(one, list) else one for one in rest["values"]]
+        values = [_read_plain(one) for one in rest["values"]]
         columns = {}
         for position, attribute in enumerate(rest["names"]):
             cells = columns[attribute] = Cells(0)
@@ -286,6 +296,20 @@ class StoredTable:
 
     def _value(self, name: str, slot: int) -> Value:
         return decode(self._cells[name], slot, self._codes.values)
+
+
+def _plain(value: Value | None) -> Any:
+    """Return a coded value as JSON has it."""
+    if isinstance(value, Opaque):
+        return {"opaque": value.type}
+    return value if isinstance(value, (str, type(None))) else [str(value)]
+
+
+def _read_plain(plain: Any) -> Any:
+    """Return the value that `_plain` wrote."""
+    if isinstance(plain, dict):
+        return Opaque(plain["opaque"])
+    return int(plain[0]) if isinstance(plain, list) else plain
 
 
 def _is_overtaken(slots: Int64s, ends: Int64s) -> Bools:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +18,7 @@ from tests.strategies import PATHS, conditions, predicates, tested
 from tocsin.formats import EventReader, Fault
 from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.language import parse_condition, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, Oracle, create_matcher
+from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, Oracle, create_matcher, registered_matchers
 from tocsin.matching.encoding.arrow import ArrowEvents, arrow_events
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents, encode_events, encode_rows
@@ -170,15 +172,59 @@ def test_rows_that_are_refused_satisfy_nothing_and_say_why() -> None:
             "t": pa.array([0, 10**15, 1, 2], pa.timestamp("s")),
             "x": [1.0, float("nan"), float("nan"), 2.0],
             "y": [1, 2, 3, 4],
+            "raw": pa.array([b"x", b"x", None, b""]),
         }
     )
     batch = arrow_events(table)
     assert isinstance(batch, ArrowEvents)
     assert batch.faults == by_row(table)[1]
-    assert [fault[:16] for fault in batch.faults.values()] == ["a cell cannot be", "attribute `x`: N"]
-    asked = [parse_condition("true"), parse_condition("y > 0")]
+    assert [fault[:16] for fault in batch.faults.values()] == ["a cell cannot be"]
+    assert batch.count_opaque(np.arange(4)) == {"raw": 2}
+    asked = [parse_condition("true"), parse_condition("x is missing"), parse_condition("raw is missing")]
     for name in ("oracle", "propagation-wp"):
-        assert holding(name, asked).match(batch).to_lists() == [[0, 1], [], [], [0, 1]]
+        assert holding(name, asked).match(batch).to_lists() == [[0], [], [0, 1, 2], [0]]
+
+
+@pytest.mark.parametrize("name", sorted(registered_matchers()))
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([b"x", None, b""]),
+        pa.array([b"x", None, b""], pa.large_binary()),
+        pa.array([b"x", None, b"y"], pa.binary_view()),
+        pa.array([b"x", None, b"y"]).dictionary_encode(),
+        pa.array([b"xy", None, b"yz"], pa.binary(2)),
+        pa.array([[1], None, []]),
+        pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int64())),
+        pa.array([[1], None, [2]], pa.list_(pa.int64(), 1)),
+        pa.array([timedelta(1), None, timedelta(0)]),
+        pa.array([1, None, 0], pa.duration("ns")),
+        pa.array([1, None, 0], pa.time64("ns")),
+        pa.array([UUID(int=0).bytes, None, UUID(int=1).bytes], pa.uuid()),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_opaque_columns_are_present_and_no_more(name: str, array: Any) -> None:
+    texts = [
+        *("a is present", "a is missing", "a = 1", "a != 1", "not a = 1", "a in (1, 'x')", "a not in (1)"),
+        *("a != 'x'", "a like '%'", "a not like 'x'", "a < 5 or a >= 5", "a != true", "a + 1 != 2", "a = b"),
+    ]
+    matcher = holding(name, [parse_condition(text) for text in texts])
+    inside = pa.StructArray.from_arrays([array], ["x"], mask=pa.array([False, False, True]))
+    expected = [[0], [1], [0]]
+    for table in (pa.table({"a": array}), pa.table({"z": [0, 1, 2], "a": array}).slice(1)):
+        want = expected[-table.num_rows :]
+        batch = ArrowEvents.by_column(table)
+        assert batch is not None
+        assert matcher.match(batch).to_lists() == want
+        assert matcher.match(EventBatch.of(batch)).to_lists() == want
+        assert [matcher.match_one(one.attributes).tolist() for one in batch] == want
+        assert batch.count_opaque(np.arange(len(batch))) == {"a": sum(bool(0 in one) for one in want)}
+    within = ArrowEvents.by_column(pa.table({"a": inside}))
+    assert within is not None
+    rows, _ = by_row(pa.table({"a": inside}))
+    assert [sorted(one) for one in rows] == [["a.x"], [], []]
+    assert within.count_opaque(np.arange(3)) == {"a.x": 1}
 
 
 def test_many_chunks_and_wide_dictionaries_are_encoded_as_one_table() -> None:
@@ -236,9 +282,6 @@ def test_cells_at_the_edges_are_encoded_as_in_rows(
     [
         pa.array([1, 1_001], pa.timestamp("ns")),
         pa.array([1, 2], pa.timestamp("us", "Nowhere/Land")),
-        pa.array([b"x", None]),
-        pa.array([[1], None]),
-        pa.array([{"x": [1]}]),
         pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([{"x": 1}])),
         pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"]),
         pa.Array.from_buffers(

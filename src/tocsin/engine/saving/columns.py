@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tocsin.language.template.columns import Column
 from tocsin.model import Event
+from tocsin.model.values import Opaque
 from tocsin.structures.archive import ArchiveReader
 from tocsin.structures.packed_strings import LazyStrings, PackedStrings
 from tocsin.subscriptions.template_ids import PatternIds
@@ -121,6 +122,8 @@ def plain_value(value: Any) -> Any:
     """Return a constant as JSON has it; kinds that JSON lacks are objects with one field."""
     if isinstance(value, datetime):
         return {"time": value.isoformat()}
+    if isinstance(value, Opaque):
+        return {"opaque": value.type}
     if isinstance(value, tuple):
         return {"list": [plain_value(one) for one in value]}
     if isinstance(value, float) and not math.isfinite(value):
@@ -139,6 +142,8 @@ def value_of_plain(plain: Any) -> Any:
     ((kind, written),) = plain.items()
     if kind == "list":
         return tuple(map(value_of_plain, written))
+    if kind == "opaque":
+        return Opaque(written)
     if kind == "time":
         return datetime.fromisoformat(written)
     return float(written) if kind == "float" else int(written, 16)

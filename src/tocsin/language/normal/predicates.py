@@ -82,7 +82,7 @@ def members(operands: tuple[Term, ...]) -> tuple[Literal, ...]:
     return tuple(
         constant
         for kind in kinds
-        for constant in sorted((c for c in unique if c.kind is kind), key=lambda c: c.value)
+        for constant in sorted((c for c in unique if c.kind is kind), key=lambda c: c.value)  # type: ignore[arg-type, return-value]
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.formats.column_blocks import integer_array, text_array
+from tocsin.formats.opaque_columns import is_opaque, readable
 from tocsin.formats.records import UnreadableRecord
 from tocsin.matching.batches import REFUSED, EventBatch
 from tocsin.matching.encoding.columns import (
@@ -26,7 +26,6 @@ from tocsin.matching.encoding.columns import (
     pairs,
     plain_values,
 )
-from tocsin.matching.encoding.dropped_columns import Dropped, without_dropped
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.streams import StreamColumn
 from tocsin.matching.encoding.truth import ColumnTruth
@@ -67,12 +66,10 @@ class ArrowEvents(EventBatch):
         stream: str | StreamColumn | None,
         *,
         source: Any = None,
-        dropped: Dropped | None = None,
     ) -> None:
         super().__init__((), faults=faults)
         self.paths = tuple(paths)
-        self.dropped = {} if dropped is None else dropped
-        self._source = table if source is None else source  # the rows with the columns that are left out
+        self._source = table if source is None else source  # the rows as they came
         self._stream = stream
         self._table = table
         self._block: tuple[int, list[Mapping[str, Value]]] = (-1, [])
@@ -85,18 +82,18 @@ class ArrowEvents(EventBatch):
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         try:
-            kept, dropped = without_dropped(table)
-            paths = leaf_paths(kept.schema)
-            if not paths or STREAM in paths or STREAM in dropped:
+            read = readable(table)
+            paths = leaf_paths(read.schema)
+            if not paths or STREAM in paths:
                 return None
-            faults = _faults(kept, table)
+            faults = _faults(read, table)
         except (ValueError, pa.ArrowException):
             return None
-        return cls(kept, paths, faults, stream, source=table, dropped=dropped)
+        return cls(read, paths, faults, stream, source=table)
 
     @property
     def table(self) -> Any:
-        """Return the rows as an Arrow table, without the columns that are left out."""
+        """Return the rows as an Arrow table; columns of opaque values say no more than where there is one."""
         return self._table
 
     @property
@@ -130,7 +127,7 @@ class ArrowEvents(EventBatch):
     def _with(
         self, table: Any, source: Any, faults: Mapping[int, str], stream: str | StreamColumn | None
     ) -> ArrowEvents:
-        return ArrowEvents(table, self.paths, faults, stream, source=source, dropped=self.dropped)
+        return ArrowEvents(table, self.paths, faults, stream, source=source)
 
     def slice(self, begin: int, end: int) -> ArrowEvents:
         """Return the batch of the rows from `begin` to `end`."""
@@ -202,23 +199,17 @@ class ArrowEvents(EventBatch):
         return [pa.chunked_array(found).combine_chunks()]
 
     def may_have(self, path: str) -> bool:
-        """Tell whether a row may have anything at a path: a value, attributes below it, or an array."""
+        """Tell whether a row may have anything at a path: a value, or attributes below it."""
         below = path + "."
-        return any(one == path or one.startswith(below) for one in (*self.paths, *self.dropped))
+        return any(one == path or one.startswith(below) for one in self.paths)
 
-    def count_dropped(self, rows: Int64s) -> Mapping[str, int]:
-        """Return how many arrays are left out of some rows, by path, as `flatten` counts them. The batch is whole."""
+    def count_opaque(self, rows: Int64s) -> Mapping[str, int]:
+        """Return how many values cannot be compared in some rows that are events, by path."""
         found: Counter[str] = Counter()
-        if not self.dropped:
-            return found
         good = np.setdiff1d(rows, list(self.faults)) if self.faults else rows
-        for path, there in self.dropped.items():
-            found[path] += int(np.count_nonzero(there[good]))
-        for row in np.setdiff1d(rows, good).tolist():  # as far as it is read
-            for _, record in arrow_rows(self._source.slice(row, 1).to_batches()):
-                with suppress(EventError):
-                    if not isinstance(record, UnreadableRecord):
-                        flatten(record, lambda path: found.update((path,)))
+        for path, type_ in zip(self.paths, _leaf_types(self.table.schema), strict=True):
+            if is_opaque(type_):
+                found[path] += int(np.count_nonzero(~self.lacks(path)[good]))
         return +found
 
     @property
@@ -295,11 +286,10 @@ class ArrowEvents(EventBatch):
         """Return the encoded pairs of leaves, each given with its path; rows outside `kept` have none."""
         codes = vocabulary.names.codes
         columns: list[FieldColumn] = []
-        with np.errstate(invalid="ignore"):  # a NaN, whose row is faulty
-            for path, leaf in found:
-                attribute = codes.get(path)
-                if attribute is not None:
-                    columns += field_columns(leaf, attribute, vocabulary)
+        for path, leaf in found:
+            attribute = codes.get(path)
+            if attribute is not None:
+                columns += field_columns(leaf, attribute, vocabulary)
         if STREAM in codes and streams is not None:
             columns += field_columns(streams.array(), codes[STREAM], vocabulary)
         elif STREAM in codes and self.stream is not None:
@@ -347,6 +337,15 @@ def _faults(table: Any, source: Any) -> dict[int, str]:
                 faults.update((position, row) for position, row in rows if isinstance(row, str))
         begin += piece.num_rows
     return faults
+
+
+def _leaf_types(fields: Iterable[Any]) -> Iterator[Any]:
+    """Yield the types of the leaves, in the order of their paths."""
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from _leaf_types(field.type)
+        else:
+            yield field.type
 
 
 def _pieces(table: Any) -> list[Any]:

@@ -80,11 +80,15 @@ class BlockEvents(ArrowEvents):
         return found
 
     def may_have(self, path: str) -> bool:
-        """Tell whether a row may have anything at a path: a value, attributes below it, or an array."""
+        """Tell whether a row may have anything at a path: a value, or attributes below it."""
         found = self._block_of_file.leaves_at(path) if path in self.paths else ()
         below = path + "."
         is_above = any(one.startswith(below) for one in self.paths)
-        return bool(found) or is_above or path in self._block_of_file.dropped()
+        return bool(found) or is_above
+
+    def count_opaque(self, rows: Int64s) -> Mapping[str, int]:  # noqa: ARG002
+        """Return nothing: who takes a block counts all of it."""
+        return {}
 
     def row(self, position: int) -> Mapping[str, Value]:
         """Return the attributes of one event, without its stream."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tocsin.model.conditions import Operator
 from tocsin.model.timestamps import microseconds
-from tocsin.model.values import Value
+from tocsin.model.values import Opaque, Value
 from tocsin.structures.array_types import Float64s
 
 Keys: TypeAlias = NDArray[np.int64]
@@ -42,6 +42,7 @@ class Field(IntEnum):
     BIG = 4  # a number that no float equals
     ANY = 5  # whether there is a value at all
     TEXT = 6  # the tests that a string passes: the only field in which an event may have several pairs
+    OPAQUE = 7  # a value that cannot be compared; no predicate is on this field
 
 
 class Op(IntEnum):
@@ -124,6 +125,8 @@ def field_of(value: Value) -> Field:
         return Field.STRING
     if isinstance(value, datetime):
         return Field.TIMESTAMP
+    if isinstance(value, Opaque):
+        return Field.OPAQUE
     return Field.NUMBER if is_exact(value) else Field.BIG
 
 
@@ -133,6 +136,6 @@ def key_of(value: Value) -> int | None:
         return int(value)
     if isinstance(value, datetime):
         return microseconds(value)
-    if isinstance(value, str) or not is_exact(value):
+    if isinstance(value, (str, Opaque)) or not is_exact(value):
         return None
     return key_of_number(float(value))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.formats.column_blocks import integer_array
+from tocsin.formats.opaque_columns import is_opaque
 from tocsin.matching.encoding.codes import EXACT, FIELDS, Field, Keys, keys_of_numbers, string_key_bounds
 from tocsin.matching.encoding.events import EncodedEvents, TextPairs
 from tocsin.matching.encoding.vocabulary import Vocabulary
@@ -75,9 +76,6 @@ def doubtful(leaf: Any) -> Mask | None:
     if is_text(kind):
         leaf.validate(full=True)
         return None
-    if pa.types.is_floating(kind):
-        numbers, valid = plain_values(leaf)
-        return _if_any(np.isnan(numbers), valid)
     if not pa.types.is_temporal(kind):
         return None
     ticks, valid = plain_values(leaf)
@@ -103,6 +101,8 @@ def field_columns(leaf: Any, attribute: int, vocabulary: Vocabulary) -> Iterator
     elif pa.types.is_dictionary(kind) or is_text(kind):
         words, positions, valid = distinct_texts(leaf)
         yield from _texts(words, positions, valid, attribute, vocabulary)
+    elif is_opaque(kind):
+        yield FieldColumn(base + Field.OPAQUE, np.zeros(len(leaf), dtype=np.int64), valid_cells(leaf))
     elif pa.types.is_boolean(kind):
         values, valid = plain_values(leaf)
         yield FieldColumn(base + Field.BOOLEAN, values.astype(np.int64), valid)
@@ -180,6 +180,7 @@ def _is_leaf(kind: Any) -> bool:
         or pa.types.is_date32(kind)
         or pa.types.is_null(kind)
         or pa.types.is_decimal(kind)
+        or is_opaque(kind)
     )
 
 
@@ -218,7 +219,7 @@ def decimal_numbers(array: Any) -> Any:
     if stored is None:
         return pa.nulls(len(array), pa.int64())
     words = np.frombuffer(stored, dtype=np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
-    valid = _valid(array)
+    valid = valid_cells(array)
     low, high = words[:, 0], words[:, 1]
     if valid is not None:
         low, high = np.where(valid, low, 0), np.where(valid, high, 0)
@@ -259,7 +260,7 @@ def plain_values(leaf: Any) -> tuple[NDArray[Any], Mask | None]:
         leaf = leaf.view(pa.int64())
     elif pa.types.is_date32(kind):
         leaf = leaf.view(pa.int32())
-    valid = _valid(leaf)
+    valid = valid_cells(leaf)
     buffer = leaf.buffers()[1]
     if buffer is None:  # no cell has a value
         values = np.zeros(len(leaf), dtype=leaf.type.to_pandas_dtype())
@@ -273,7 +274,7 @@ def plain_values(leaf: Any) -> tuple[NDArray[Any], Mask | None]:
     return values if valid is None else np.where(valid, values, values.dtype.type(0)), valid
 
 
-def _valid(leaf: Any) -> Mask | None:
+def valid_cells(leaf: Any) -> Mask | None:
     """Return which cells have a value; None if all have one."""
     return _bits(leaf.buffers()[0], leaf) if leaf.null_count else None
 
@@ -346,7 +347,7 @@ def distinct_texts(leaf: Any) -> tuple[list[str | None], NDArray[np.intp], Mask 
         used, positions = np.unique(positions, return_inverse=True)
         words = words.take(integer_array(used.astype(np.int64)))
     if words.null_count:
-        named = _valid(words)
+        named = valid_cells(words)
         assert named is not None  # noqa: S101 - some are null
         valid = named[positions] if valid is None else valid & named[positions]
     return _strings(words), positions, valid

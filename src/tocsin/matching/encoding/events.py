@@ -23,7 +23,7 @@ from tocsin.matching.encoding.codes import (
 )
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_timestamp
-from tocsin.model.values import Value
+from tocsin.model.values import Opaque, Value
 
 
 class EncodedEvents(NamedTuple):
@@ -31,7 +31,8 @@ class EncodedEvents(NamedTuple):
 
     An attribute that no subscription names has no pair. `lows` and `highs` bound a value's place in the order where its
     key does not give it; elsewhere they equal the key. A string of an attribute with text tests has neighbouring pairs in
-    the field TEXT: one for each test that it passes, then one with the key -1.
+    the field TEXT: one for each test that it passes, then one with the key -1. An opaque value is a pair of the field OPAQUE,
+    which says no more than that it is there.
     """
 
     offsets: Keys  # int64[events + 1]
@@ -110,6 +111,8 @@ class RowEncoding:
             self._append(base + Field.BOOLEAN, int(value))
         elif isinstance(value, datetime):
             self._append(base + Field.TIMESTAMP, microseconds(value))
+        elif kind is Opaque:
+            self._append(base + Field.OPAQUE, 0)
         elif is_exact(value):
             self._append(base + Field.NUMBER, key_of_number(float(value)))
         else:

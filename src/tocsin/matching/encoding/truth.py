@@ -13,9 +13,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tocsin.formats.opaque_columns import is_opaque
 from tocsin.language.semantics import COMPARE, arithmetic, truth
 from tocsin.matching.encoding.codes import EXACT
-from tocsin.matching.encoding.columns import distinct_texts, in_microseconds, is_text, plain_values
+from tocsin.matching.encoding.columns import (
+    distinct_texts,
+    in_microseconds,
+    is_text,
+    plain_values,
+    valid_cells,
+)
 from tocsin.matching.word_truths import WordTruths
 from tocsin.model.conditions import NEGATIONS, Operator, Predicate
 from tocsin.model.terms import Arithmetic, ArithmeticOperator, Attribute, Literal, Negative, Term
@@ -203,6 +210,8 @@ def _read(leaf: Any) -> _Values:
     if pa.types.is_dictionary(kind) or is_text(kind):
         words, positions, valid = distinct_texts(leaf)
         return _Values(Kind.STRING, positions, valid, words=words)
+    if is_opaque(kind):
+        return _Values(Kind.OPAQUE, np.zeros(len(leaf), dtype=np.int64), valid_cells(leaf))
     values, valid = plain_values(leaf)
     if pa.types.is_boolean(kind):
         return _Values(Kind.BOOLEAN, values, valid)
@@ -211,8 +220,7 @@ def _read(leaf: Any) -> _Values:
     if values.dtype.kind == "f":
         values = values.astype(np.float64)
         numbers = values if valid is None else values[valid]
-        # The NaN of a row that is no event counts for nothing.
-        bound = float(np.fmax.reduce(np.abs(numbers), initial=0.0))
+        bound = float(np.abs(numbers).max(initial=0.0))
         return _Values(Kind.NUMBER, values, valid, bound)
     bound = max(int(values.max(initial=0)), -int(values.min(initial=0)))
     if bound >= 2**63:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.formats.arrow_rows import arrow_rows
+from tocsin.formats.opaque_columns import is_opaque
 from tocsin.matching.batches import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.columns import leaf_paths, leaves
@@ -19,7 +20,7 @@ from tocsin.matching.statistics.texts import combination_text, text_of
 from tocsin.model.event import STREAM
 from tocsin.model.terms import Literal
 from tocsin.model.timestamps import SHORTEST, parse_timestamp
-from tocsin.model.values import Kind, Value, kind_of, read_value
+from tocsin.model.values import Kind, Opaque, Value, kind_of, read_value
 
 # Kinds of rows besides the kinds of values
 EVENTS: Final = "events"
@@ -97,6 +98,8 @@ class Tally:
     def _add_row(self, row: Mapping[str, Value]) -> None:
         """Count the values of one event, and its combinations of the grouped attributes."""
         self._events += 1
+        if Opaque in set(map(type, row.values())):
+            row = {path: value for path, value in row.items() if type(value) is not Opaque}
         for path, value in row.items():
             self._values[path, type(value)][value] += 1
         if not self._by_first:
@@ -185,7 +188,9 @@ def _columns(table: Any) -> dict[str, Any]:
         return {}
     parts = zip(*map(leaves, batches), strict=True)
     arrays = (pa.concat_arrays(part) if len(part) > 1 else part[0] for part in parts)
-    return dict(zip(paths, map(_decoded, arrays), strict=True))
+    return {
+        path: _decoded(array) for path, array in zip(paths, arrays, strict=True) if not is_opaque(array.type)
+    }
 
 
 def _decoded(array: Any) -> Any:

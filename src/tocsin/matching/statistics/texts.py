@@ -11,7 +11,7 @@ import msgspec
 from tocsin.matching.encoding.codes import EXACT, is_exact
 from tocsin.model.terms import Literal
 from tocsin.model.timestamps import format_rfc3339, parse_timestamp
-from tocsin.model.values import Kind, Value
+from tocsin.model.values import Kind, Opaque, Value
 
 _LETTERS: Final = {Kind.NUMBER: "n", Kind.STRING: "s", Kind.BOOLEAN: "b", Kind.TIMESTAMP: "t"}
 _KINDS: Final = {letter: kind for kind, letter in _LETTERS.items()}
@@ -29,6 +29,8 @@ def text_of(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return format_rfc3339(value)
+    if isinstance(value, Opaque):
+        return value.type
     return repr(float(value) + 0.0) if is_exact(value) else str(value)
 
 

@@ -293,7 +293,8 @@ def _is_hopeless(state: State, form: int, base: int) -> bool:
     """Tell whether an instance waits for an equality with a value that it lacks, so that no event can satisfy it."""
     begin = np.int64(state.forms.keys[form])
     for i in range(begin, begin + np.int64(state.forms.key_count[form])):
-        if state.arena.slots.rows[base + np.int64(state.forms.key_slots[i]), 0] == Tag.MISSING:
+        kind = state.arena.slots.rows[base + np.int64(state.forms.key_slots[i]), 0]
+        if kind == Tag.MISSING or kind == Tag.OPAQUE:  # noqa: PLR1714 - Numba compiles this to less
             return True
     return False
 

@@ -49,7 +49,7 @@ def _mix(a: int, b: int) -> int:
 @helper
 def _key(count: int, kind: int, value: int, key: tuple[int, int]) -> tuple[int, int]:
     """Return the key of the values so far, after one more; without a value there is none."""
-    if key[0] == NONE or kind == Tag.MISSING:
+    if key[0] == NONE or kind == Tag.MISSING or kind == Tag.OPAQUE:  # noqa: PLR1714 - Numba compiles this to less
         return np.int64(NONE), np.int64(0)
     own = key_of(kind, value)
     return own if count == 1 else (np.int64(_SEVERAL), _mix(_mix(key[1], own[0]), own[1]))

@@ -21,6 +21,7 @@ class Tag(IntEnum):
     BIG = 6  # the code of an integer of more than 64 bits
     EVENT = 7  # an event's number, for the steps of a match
     CHAIN = 8  # the last link of a chain of events
+    OPAQUE = 9  # the code of a type; no two such values can be compared
 
 
 class Mode(IntEnum):

@@ -62,9 +62,9 @@ def _accumulate(state: State, operation: int, kind: int, a: int, other: int, b: 
         if kind == Tag.MISSING:
             kind, a = np.int64(Tag.INTEGER), np.int64(0)
         return compute(state.bigs, np.int64(Do.ADD), kind, a, other, b)
-    if other == Tag.MISSING:
+    if other == Tag.MISSING or other == Tag.OPAQUE:  # noqa: PLR1714 - Numba compiles this to less
         return kind, a
-    if kind == Tag.MISSING:
+    if kind == Tag.MISSING or kind == Tag.OPAQUE:  # noqa: PLR1714 - as above
         return other, b
     order = compare(state.texts, state.bigs, other, b, kind, a)
     if (operation == Do.LEAST and order == -1) or (operation == Do.GREATEST and order == 1):

@@ -66,7 +66,7 @@ def compare(texts: Texts, bigs: Bigs, kind: int, a: int, other: int, b: int) -> 
             return _sign(_float(a), _float(b))
         if kind == Tag.STRING:
             return _compare_strings(texts, a, b)
-        if kind == Tag.MISSING:
+        if kind == Tag.MISSING or kind == Tag.OPAQUE:  # noqa: PLR1714 - Numba compiles this to less
             return np.int64(UNKNOWN)
         if kind == Tag.BIG:
             a, b = bigs.rank[a], bigs.rank[b]

@@ -8,14 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tocsin.formats.opaque_columns import is_opaque
 from tocsin.language.semantics import truth
 from tocsin.matching.column_scan import satisfying
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.columns import distinct_texts, in_microseconds, is_text, leaves, plain_values
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model.conditions import Predicate
-from tocsin.model.values import Value, read_value
+from tocsin.model.values import Opaque, Value, read_value
 from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences.programs import Column
 from tocsin.sequences.running.values import WIDE, ValueCodec
@@ -134,7 +136,12 @@ class Columns:
         kind = leaf.type
         if leaf.null_count == len(leaf):
             return
-        if pa.types.is_dictionary(kind) and not is_text(kind.value_type):
+        if is_opaque(kind):
+            for name in leaf.unique().drop_null():
+                there, _ = plain_values(pc.equal(leaf, name).fill_null(False))
+                code = self._codec.opaque.code(Opaque(name.as_py().decode()))
+                yield Tag.OPAQUE, there, np.full(len(leaf), code, dtype=np.int64)
+        elif pa.types.is_dictionary(kind) and not is_text(kind.value_type):
             yield from self._encode_leaf(leaf.dictionary_decode())
         elif pa.types.is_dictionary(kind) or is_text(kind):
             texts, positions, mask = distinct_texts(leaf)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tocsin.matching.encoding.codes import is_exact, neighbours, number_of
 from tocsin.model.timestamps import from_microseconds, microseconds
-from tocsin.model.values import Value
+from tocsin.model.values import Opaque, Value
 from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences.running.state import Bigs, State, Texts
 from tocsin.structures.array_types import Int64s, zeros
@@ -35,6 +35,7 @@ class ValueCodec:
         self.integers: InterningTable[int] = InterningTable()
         self._integer_pins: Counter[int] = Counter()
         self._is_ranked = True
+        self.opaque: InterningTable[Opaque] = InterningTable()  # few, and kept
         self.has_changed = True  # since the last `into`; a string that fits the arrays is written in place
         self.threshold = _FEWEST  # with more strings and integers than this, a collection pays
         self._texts = zeros(Texts, 1024)
@@ -73,6 +74,8 @@ class ValueCodec:
             return self._encode_wide(value) if is_wide else (Tag.INTEGER, value)  # type: ignore[arg-type, return-value]
         if kind is float:
             return Tag.FLOAT, float_bits(value)  # type: ignore[arg-type]
+        if isinstance(value, Opaque):
+            return Tag.OPAQUE, self.opaque.code(value)
         assert isinstance(value, datetime)  # noqa: S101 - there is no further kind
         return Tag.TIMESTAMP, microseconds(value)
 
@@ -89,6 +92,8 @@ class ValueCodec:
             return bool(value)
         if tag == Tag.TIMESTAMP:
             return from_microseconds(value)
+        if tag == Tag.OPAQUE:
+            return self.opaque.values[value]
         return self.integers.values[value] if tag == Tag.BIG else None
 
     def code(self, text: str) -> int:

@@ -13,7 +13,7 @@ from pyspark.sql import Column, functions
 from tocsin.model.conditions import Conjunction, Operator, Predicate
 from tocsin.model.terms import Attribute, Literal
 from tocsin.model.timestamps import microseconds
-from tocsin.model.values import Kind, Value, kind_of
+from tocsin.model.values import Kind, Opaque, Value, kind_of
 
 Constant = float | str | int
 
@@ -23,7 +23,7 @@ class ValueFamily(IntEnum):
 
     NUMBER = 0  # doubles, two for a value that lies between them
     TEXT = 1  # strings, by their bytes
-    WHOLE = 2  # 64-bit integers: booleans, and timestamps in microseconds
+    WHOLE = 2  # 64-bit integers: booleans, timestamps in microseconds, and 0 for what is opaque
 
 
 class CheckOperator(IntEnum):
@@ -82,6 +82,7 @@ _FAMILIES: Final = {
     Kind.STRING: ValueFamily.TEXT,
     Kind.BOOLEAN: ValueFamily.WHOLE,
     Kind.TIMESTAMP: ValueFamily.WHOLE,
+    Kind.OPAQUE: ValueFamily.WHOLE,
 }
 
 
@@ -213,6 +214,8 @@ def _constant(value: Value) -> Constant:
         return int(value)
     if isinstance(value, datetime):
         return microseconds(value)
+    if isinstance(value, Opaque):  # no constant is
+        raise UndecidedError
     try:
         number = float(value)
     except OverflowError:

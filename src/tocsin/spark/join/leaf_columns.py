@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from pyspark.sql import Column, functions, types
@@ -16,6 +16,7 @@ _DIGITS: Final = 18  # decimal digits that every 64-bit integer has room for
 _DAY: Final = 86_400_000_000  # microseconds
 _FIRST: Final = -62_135_596_800_000_000  # of the year 1,
 _LAST: Final = 253_402_300_799_999_999  # of the year 9999: what Python's datetimes reach
+_FLOATS: Final = (types.FloatType, types.DoubleType)
 _TIMES: Final = (types.TimestampType, types.TimestampNTZType, types.DateType)
 
 
@@ -36,11 +37,13 @@ class Leaf(Struct, frozen=True):
 
     @property
     def value(self) -> Column:
-        """Return the value of a string, a boolean or a timestamp, as it is compared."""
+        """Return the value of a string, a boolean or a timestamp, as it is compared; 0 for an opaque one."""
         if self.kind is Kind.STRING:
             return self.column.cast("string")
         if self.kind is Kind.BOOLEAN:
             return self.column.cast("bigint")
+        if self.kind is Kind.OPAQUE:  # only whether it is there is asked
+            return functions.when(self.column.isNotNull(), functions.lit(0).cast("bigint"))
         return _microseconds(self.column, self.type)
 
     @property
@@ -60,7 +63,7 @@ class Leaf(Struct, frozen=True):
 
 
 def leaves_of(columns: list[tuple[str, Column, types.DataType]]) -> dict[str, Leaf]:
-    """Return the leaves by path; a column that is no kind of value has none. Raise `SparkError` if two have one path."""
+    """Return the leaves by path. Raise `SparkError` if two have one path."""
     found: dict[str, Leaf] = {}
     for leaf in _leaves("", columns):
         if leaf.path in found:
@@ -90,24 +93,14 @@ def fields_of(column: Column, type_: types.StructType) -> list[tuple[str, Column
     return [(field.name, column.getField(name), field.dataType) for name, field in fields]
 
 
-def fault_of(column: Column, type_: types.DataType, *, is_value: bool = True) -> Column | None:
-    """Return whether a cell makes its row invalid, or None if no cell of the type does; null means no.
-
-    Elements of arrays are no values, but must be readable all the same.
-    """
+def fault_of(column: Column, type_: types.DataType) -> Column | None:
+    """Return whether a cell makes its row invalid, or None if no cell of the type does; null means no."""
     if isinstance(type_, types.StringType):
         return ~functions.is_valid_utf8(column)
-    if isinstance(type_, (types.FloatType, types.DoubleType)):
-        return functions.isnan(column) if is_value else None
     if isinstance(type_, _TIMES):
         return column.isNotNull() & _microseconds(column, type_).isNull()
     if isinstance(type_, types.StructType):
-        return any_of(fault_of(cell, inner, is_value=is_value) for _, cell, inner in fields_of(column, type_))
-    if isinstance(type_, types.ArrayType):
-        return _fault_inside(column, type_.elementType)
-    if isinstance(type_, types.MapType):
-        parts = (functions.map_keys(column), type_.keyType), (functions.map_values(column), type_.valueType)
-        return any_of(_fault_inside(*part) for part in parts)
+        return any_of(fault_of(cell, inner) for _, cell, inner in fields_of(column, type_))
     return None
 
 
@@ -127,30 +120,22 @@ def _leaves(prefix: str, columns: list[tuple[str, Column, types.DataType]]) -> I
         if isinstance(type_, types.StructType):
             yield from _leaves(f"{prefix}{name}.", fields_of(column, type_))
         elif (kind := _kind(type_)) is not None:
+            if isinstance(type_, _FLOATS):  # NaN is absence
+                column = functions.when(~functions.isnan(column), column)  # noqa: PLW2901
             yield Leaf(f"{prefix}{name}", kind, column, type_)
 
 
 def _kind(type_: types.DataType) -> Kind | None:
-    """Return the kind of value that a Spark type holds; None if it is no value."""
+    """Return the kind of value that a Spark type holds; None if it holds nothing."""
     if isinstance(type_, types.StringType):
         return Kind.STRING
     if isinstance(type_, types.BooleanType):
         return Kind.BOOLEAN
     if isinstance(type_, _TIMES):
         return Kind.TIMESTAMP
-    return Kind.NUMBER if isinstance(type_, types.NumericType) else None
-
-
-def _fault_inside(column: Column, type_: types.DataType) -> Column | None:
-    """Return whether any element of an array is faulty; None if its type rules that out."""
-    if fault_of(functions.lit(None), type_, is_value=False) is None:
-        return None
-
-    def is_faulty(cell: Column) -> Column:
-        fault: Any = fault_of(cell, type_, is_value=False)
-        return functions.coalesce(fault, functions.lit(False))
-
-    return functions.exists(column, is_faulty)
+    if isinstance(type_, types.NumericType):
+        return Kind.NUMBER
+    return None if isinstance(type_, types.NullType) else Kind.OPAQUE
 
 
 def _microseconds(column: Column, type_: types.DataType) -> Column:

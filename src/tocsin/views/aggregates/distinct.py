@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from msgspec.structs import astuple
 
-from tocsin.language.semantics import value_of
+from tocsin.language.semantics import known_value_of
 from tocsin.matching import IdArray, Matches
 from tocsin.model.values import Value, kind_of
 from tocsin.structures.array_types import Bools
@@ -190,7 +190,7 @@ class RowDistinct(base.RowAggregate[_Counted, dict[_Counted, int]]):
     def read(self, row: Row) -> _Counted | None:
         """Return the value."""
         assert self.compiled.y is not None  # noqa: S101 - the language has no other
-        value = value_of(self.compiled.y, row)
+        value = known_value_of(self.compiled.y, row)
         return None if value is None else (type(value) is bool, value)
 
     def apply_row(self, row_key: base.RowKey, value: _Counted, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 from numpy.typing import NDArray
 
-from tocsin.language.semantics import value_of
+from tocsin.language.semantics import known_value_of
 from tocsin.matching import IdArray, Matches
 from tocsin.model.values import Value
 from tocsin.structures import a2b_tree
@@ -218,7 +218,7 @@ class Least(base.RowAggregate[_Comparable, _Heap]):
     def read(self, row: Row) -> _Comparable | None:
         """Return the aggregated value, negated for the greatest; None if it is absent or infinite."""
         assert self.compiled.y is not None  # noqa: S101 - the language has no other
-        value = value_of(self.compiled.y, row)
+        value = known_value_of(self.compiled.y, row)
         number = finite(value)
         if number is not None:
             return self.sign * number

@@ -167,7 +167,7 @@ def _encode_pairs(state: State, events: EncodedEvents, event: int) -> int:
             any_ = attribute * FIELDS + Field.ANY
             if uses[any_] > 0:
                 count = _add_pair(state, count, any_, np.int64(0), np.int64(0), np.int64(0))
-        if uses[field] > 0:
+        if uses[field] > 0 and kind != Field.OPAQUE:  # such a field may be ALWAYS
             count = _add_pair(state, count, field, events.keys[j], events.lows[j], events.highs[j])
         if kind == Field.BIG and uses[field + Field.NUMBER - Field.BIG] > 0:
             number = field + Field.NUMBER - Field.BIG
