@@ -40,7 +40,7 @@ def test_a_selected_term_needs_no_name() -> None:
         ({"and": [True]}, "`and` takes 2 or more arguments, got 1 - at `$.and`"),
         ({"not": {"=": [A, 1]}}, "expected a list, got an object - at `$.not`"),
         ({"=": [A, None]}, "expected a term, got null - at `$.=[1]`"),
-        ({"=": [A, float("nan")]}, "NaN is not a number that can be compared; leave the attribute out, or send null - at `$.=[1]`"),
+        ({"=": [A, float("nan")]}, "NaN is not a number that can be compared - at `$.=[1]`"),
         ({"=": [A, float("inf")]}, "a constant must be finite - at `$.=[1]`"),
         ({"=": [{"attribute": [""]}, 1]}, "expected a name, got a string - at `$.=[0].attribute[0]`"),
         ({"=": [{"atribute": ["a"]}, 1]}, "there is no operator `atribute` among terms - at `$.=[0].atribute`"),

@@ -39,7 +39,9 @@ def test_columns_are_counted_as_rows_are(table: Any) -> None:
 def test_a_table_is_counted_with_its_nested_columns_and_without_refused_rows() -> None:
     table = pa.table(
         {
-            "a": [1.0, 2.5, float("nan"), None],
+            "a": [1.0, 2.5, 3.0, float("nan")],
+            "raw": pa.array([b"x"] * 4),
+            "t": pa.array([None, None, 10**15, None], pa.timestamp("s")),  # out of range: no event
             "c": [{"d": True}, {"d": None}, {"d": True}, {"d": False}],
             "b": pa.array([date(2026, 1, 1)] * 4),
             "price": pa.array([Decimal("2.0"), Decimal("2.5"), None, None]),
@@ -66,7 +68,9 @@ def test_a_table_is_counted_with_its_nested_columns_and_without_refused_rows() -
 
 
 def test_some_places_may_be_left_out_of_columns_and_of_rows() -> None:
-    table = pa.table({"a": [1.0, 2.0, float("nan"), float("nan")]})
+    table = pa.table(
+        {"a": [1.0, 2.0, 3.0, 4.0], "t": pa.array([None, None, 10**15, 10**15], pa.timestamp("s"))}
+    )
     for events in (arrow_events(table), rows_of(table, "stock")):
         tally = Tally()
         tally.add(events, without={1, 3})

@@ -82,7 +82,7 @@ def test_timestamps_without_a_zone_are_utc_in_every_unit(unit: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"t": [1, 2], "x": [1.0, float("nan")]}, "row 1 .* NaN"),
+        ({"t": [1, 2], "x": pa.array([0, 2**62], pa.timestamp("s"))}, "row 1 .* cannot be read"),
         ({"t": pa.array([1, 2**63], pa.uint64())}, "row 1 .* 64 bits"),
         ({"t": pa.array([1, 2**62], pa.timestamp("s"))}, "row 1 .* cannot be read"),
     ],
