@@ -15,7 +15,7 @@ from tocsin.language.parsing.parser import parse_template
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event, Sequence, Value
-from tocsin.model.ticks import StreamTicks
+from tocsin.model.ticks import StreamTicks, TimeUnit
 from tocsin.model.values import kind_of
 from tocsin.sequences.compiling.compiler import CompiledSequence, compile_sequence
 from tocsin.sequences.matcher import SequenceMatcher
@@ -63,7 +63,7 @@ def outcomes(matches: SequenceMatches) -> list[tuple[int, Outcome]]:
 
 def table_rows(table: pa.Table) -> TimedRows:
     """A table's rows as events of the stream `s`; the column `t` has their times, in order."""
-    rows = timed_rows(require_columns(table, "s"), "t", None, StreamTicks())
+    rows = timed_rows(require_columns(table, "s"), "t", None, StreamTicks(unit=TimeUnit.TICKS))
     check_no_faults(rows.faults)
     return rows
 
