@@ -51,7 +51,7 @@ def matched(job: MatchJob, batch: Any, *, shards: int) -> tuple[set[tuple[str, i
 
 
 def subscribed(folder: str, asked: list[Condition], shards: int) -> tuple[Engine, int]:
-    index, engine = SubscriptionIndex(folder, shards=shards), Engine(matcher="oracle", clock=EventClock())
+    index, engine = SubscriptionIndex(folder, shards=shards), Engine(matcher="oracle", clock=EventClock(0))
     wanted: dict[str, Any] = {f"q{number}": Filter(condition) for number, condition in enumerate(asked)}
     wanted["of-s"] = Filter(asked[0], "s")
     index.apply(wanted)

@@ -24,7 +24,7 @@ from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.errors import EventError, TocsinError
 from tocsin.model.event import flatten
 from tocsin.model.terms import Attribute, literal
-from tocsin.model.values import Value
+from tocsin.model.values import Opaque, Value
 
 _MADE: Final = 5_000  # words that a made-up catalogue's values are of
 
@@ -154,11 +154,14 @@ def _rows(
             if isinstance(record, UnreadableRecord) or not isinstance(record, Mapping):
                 continue
             try:
-                row = flatten(record)
+                read = flatten(record)
             except EventError:
                 continue
-            for name in without:
-                row.pop(name, None)
+            row = {
+                name: value
+                for name, value in read.items()
+                if name not in without and not isinstance(value, Opaque)
+            }
             if row:
                 yield row
                 count += 1
