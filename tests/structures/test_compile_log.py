@@ -18,6 +18,8 @@ class Terminal(io.StringIO):
 def test_the_line_has_a_bar_and_a_total(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
+    # A command that ran before in this process may still print the log on the terminal, too.
+    monkeypatch.setattr(compile_log._log, "handlers", [])
     monkeypatch.setattr(compile_log, "_BETWEEN", -1.0)
     monkeypatch.setattr(compile_log, "_remaining", [lambda: 8])
     progress = compile_log._Progress()
