@@ -14,7 +14,7 @@ from tests.matching.arrow_tables import tables
 from tests.strategies import conditions, predicates, tested
 from tocsin.language import parse_condition, to_cnf, to_dnf
 from tocsin.language.semantics import truth
-from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, direct_evaluation
+from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, direct_evaluation, generated_code
 from tocsin.matching.direct_evaluation import DirectEvaluation
 from tocsin.matching.encoding.arrow import ArrowEvents, arrow_events
 from tocsin.model import Condition, Predicate
@@ -88,9 +88,9 @@ def test_arithmetic_by_the_column_is_exact(rows: list[Any], text: str, names: li
         assert_same_truths(predicate, events)
 
 
-@given(tables(odd=True), asked, st.booleans())
+@given(tables(odd=True), asked, st.booleans(), st.sampled_from([1, 2, 8]))
 def test_direct_evaluation_answers_as_the_oracle(
-    table: Any, asked: list[Condition], in_clauses: bool
+    table: Any, asked: list[Condition], in_clauses: bool, fewest: int
 ) -> None:
     normal = to_cnf if in_clauses else to_dnf
     oracle = Oracle()
@@ -102,12 +102,26 @@ def test_direct_evaluation_answers_as_the_oracle(
         assert direct.match(events).to_lists() == expected
         patch.setattr(direct_evaluation, "_BY_COLUMN", len(events) + 1)
         patch.setattr(direct_evaluation, "_COMPILED_AFTER", -1)
+        patch.setattr(generated_code, "_FEWEST", fewest)
         assert direct.match(events).to_lists() == expected
     each = [
         [] if events.is_refused(i) else direct.match_one(events.attributes(i)).tolist()
         for i in range(len(events))
     ]
     assert each == expected
+
+
+def test_conjunctions_are_reached_through_the_values_they_demand() -> None:
+    texts = [f"a = {i % 17} and b > {i % 5}" for i in range(40)] + [f"s = 'v{i}'" for i in range(9)]
+    texts += ["a = true", "a = '3'", "a = 3.0", "a = 3 and a = 4", "b > 3", "a = 3 or b = 0"]
+    oracle = Oracle()
+    oracle.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
+    search = generated_code.generate(oracle.expressions())
+    rows: list[dict[str, Any]] = [
+        {"a": a, "b": b} for a in (0, 1, 3, 3.0, 16, 17, True, "3", 2.5) for b in (0, 3, 9)
+    ]
+    for row in [*rows, {"s": "v4"}, {"s": "w"}, {}, {"b": 4}, {"a": 3}]:
+        assert sorted(search(row)) == oracle.match_one(row).tolist()
 
 
 def test_changed_expressions_are_evaluated_anew() -> None:

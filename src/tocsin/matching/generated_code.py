@@ -1,12 +1,14 @@
 """Conjunctions and CNFs as one Python function, which finds those that an event satisfies.
 
-The function looks up each attribute and its kind once for all of them, so that a predicate costs a comparison. Its constants
-are bound by name: no text of a subscription becomes code.
+The function looks up each attribute and its kind once for all of them, so that a predicate costs a comparison. Conjunctions
+that demand a value of the same attribute are reached through that value, if there are some. Constants are bound by name: no text
+of a subscription becomes code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from tocsin.language.semantics import truth
@@ -16,7 +18,12 @@ from tocsin.model.terms import Alternatives, Attribute, Literal
 from tocsin.model.values import Kind, Value
 
 Search: TypeAlias = Callable[[Mapping[str, Value]], list[int]]
-"""Returns the ids of the subscriptions that an event's attributes satisfy, in the order of their expressions."""
+"""Returns the ids of the subscriptions that an event's attributes satisfy, in no order."""
+
+_Expression: TypeAlias = tuple[int, list[Conjunction], list[Clauses]]
+_Place: TypeAlias = tuple[int, Kind]
+"""An attribute by its number, and the kind that its value must have."""
+_Tests: TypeAlias = list[str]
 
 _COMPARE: Final = {
     Operator.EQ: "==",
@@ -39,6 +46,7 @@ _TEXT: Final = {
     Operator.NOT_ENDS_WITH: "not v{0}.endswith(c{1})",
     Operator.NOT_CONTAINS: "c{1} not in v{0}",
 }
+_FEWEST: Final = 8  # conjunctions that are reached through the value of an attribute
 
 
 def generate(expressions: Iterable[tuple[int, Iterable[Conjunction], Iterable[Clauses]]]) -> Search:
@@ -56,18 +64,73 @@ class _Writer:
         self._constants: dict[tuple[type, Any], int] = {}
 
     def write(self, expressions: Iterable[tuple[int, Iterable[Conjunction], Iterable[Clauses]]]) -> Search:
-        tests = []
-        for id_, conjunctions, clauses in expressions:
-            parts = [" and ".join(map(self._predicate, one)) or "True" for one in conjunctions]
-            parts += [" and ".join(map(self._clause, cnf)) or "True" for cnf in clauses]
-            tests.append(f" if {' or '.join(parts) or 'False'}: found.append({int(id_)})")
+        all_of_them = [(int(id_), list(one), list(clauses)) for id_, one, clauses in expressions]
+        places = self._places(all_of_them)
+        tests: _Tests = []
+        reached: dict[_Place, dict[Value, _Tests]] = {}
+        for expression in all_of_them:
+            demanded = next(iter(self._demands(expression, places)), None)
+            if demanded is None:
+                tests.append(self._test(expression))
+            else:
+                place, predicate = demanded
+                id_, (conjunction,), _ = expression
+                rest = tuple(one for one in conjunction if one is not predicate)
+                literal = predicate.operands[0]
+                assert isinstance(literal, Literal)  # noqa: S101 - `_demands` has seen it
+                reached.setdefault(place, {}).setdefault(literal.value, []).append(
+                    self._test((id_, [rest], []))
+                )
         lines = ["def search(row):", " get = row.get", " found = []"]
         for path, i in self._attributes.items():
             lines.append(f" v{i} = get(c{self._constant(path)}); t{i} = type(v{i})")
         lines += [f" {name} = {_TYPES[kind].format(i)}" for (i, kind), name in self._kinds.items()]
-        exec("\n".join([*lines, *tests, " return found"]), self._names)  # noqa: S102 - nothing of it is a user's text
+        lines += [f" {test}" for test in tests]
+        for (i, kind), by_value in reached.items():
+            self._names[f"d{i}_{kind.name}"] = {value: branch for branch, value in enumerate(by_value)}
+            lines.append(f" b = d{i}_{kind.name}.get(v{i}) if {self._kinds[i, kind]} else None")
+            lines += [" if b is not None:", *_branches(list(by_value.values()), 0, 2)]
+        exec("\n".join([*lines, " return found"]), self._names)  # noqa: S102 - nothing of it is a user's text
         found: Search = self._names["search"]
         return found
+
+    def _places(self, expressions: list[_Expression]) -> list[_Place]:
+        """Return the places through whose values conjunctions are reached, those with the most values first."""
+        uses: Counter[_Place] = Counter()
+        values: dict[_Place, set[Value]] = {}
+        for expression in expressions:
+            for place, predicate in self._demands(expression):
+                uses[place] += 1
+                values.setdefault(place, set()).add(predicate.operands[0].value)  # type: ignore[union-attr]
+        many = [place for place, count in uses.items() if count >= _FEWEST]
+        return sorted(many, key=lambda place: -len(values[place]))
+
+    def _demands(
+        self, expression: _Expression, places: list[_Place] | None = None
+    ) -> Iterator[tuple[_Place, Predicate]]:
+        """Yield the equalities of a single conjunction, in the order of `places`; without these, all of them."""
+        _, conjunctions, clauses = expression
+        if len(conjunctions) != 1 or clauses:
+            return
+        found: dict[_Place, Predicate] = {}
+        for predicate in conjunctions[0]:
+            subject, operands = predicate.subject, predicate.operands
+            if predicate.operator is Operator.EQ and type(subject) is Attribute:
+                literal = operands[0]
+                if type(literal) is Literal and literal.kind in _TYPES:
+                    place = self._attribute(subject.path), literal.kind
+                    self._kind(*place)
+                    found[place] = predicate
+        for place in found if places is None else places:
+            if place in found:
+                yield place, found[place]
+
+    def _test(self, expression: _Expression) -> str:
+        """Return the statement that evaluates an expression."""
+        id_, conjunctions, clauses = expression
+        parts = [" and ".join(map(self._predicate, one)) or "True" for one in conjunctions]
+        parts += [" and ".join(map(self._clause, cnf)) or "True" for cnf in clauses]
+        return f"if {' or '.join(parts) or 'False'}: found.append({id_})"
 
     def _clause(self, clause: Conjunction) -> str:
         return f"({' or '.join(map(self._predicate, clause)) or 'False'})"
@@ -79,7 +142,7 @@ class _Writer:
             return self._clause(subject.predicates)
         plain = None
         if type(subject) is Attribute:
-            i = self._attributes.setdefault(subject.path, len(self._attributes))
+            i = self._attribute(subject.path)
             if operator is Operator.MISSING:
                 return f"v{i} is None"
             if operator is Operator.PRESENT:
@@ -104,8 +167,13 @@ class _Writer:
             test = _TEXT[operator].format(i, self._constant(values[0]))
         else:
             return None
-        name = self._kinds.setdefault((i, kind), f"k{i}_{kind.name}")
-        return f"{name} and {test}"
+        return f"{self._kind(i, kind)} and {test}"
+
+    def _attribute(self, path: str) -> int:
+        return self._attributes.setdefault(path, len(self._attributes))
+
+    def _kind(self, i: int, kind: Kind) -> str:
+        return self._kinds.setdefault((i, kind), f"k{i}_{kind.name}")
 
     def _constant(self, value: Any) -> int:
         key = type(value), value  # to Python, True is 1
@@ -114,3 +182,14 @@ class _Writer:
             number = self._constants[key] = len(self._constants)
             self._names[f"c{number}"] = value
         return number
+
+
+def _branches(branches: list[_Tests], first: int, depth: int) -> _Tests:
+    """Return the lines that lead to the tests of branch `b`, the first of which has the number `first`, by halves."""
+    pad = " " * depth
+    if len(branches) == 1:
+        return [pad + test for test in branches[0]]
+    half = len(branches) // 2
+    lower = _branches(branches[:half], first, depth + 1)
+    upper = _branches(branches[half:], first + half, depth + 1)
+    return [f"{pad}if b < {first + half}:", *lower, f"{pad}else:", *upper]
