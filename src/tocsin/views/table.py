@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
@@ -81,8 +82,7 @@ class StoredTable:
 
     def upsert_batch(self, batch: Batch, ends: Int64s) -> BatchChanges:
         """Insert rows, or replace those with their keys, one after another, and return the changes."""
-        stored = [self._slots.get(key, -1) for key in batch.keys]
-        slots = np.array(stored, dtype=np.int64)
+        slots = np.fromiter(map(self._slots.get, batch.keys, repeat(-1)), dtype=np.int64, count=len(batch))
         # An event without a stored row cannot be late; slot 0 is read instead and ignored.
         late = (slots >= 0) & (ends < self._ends[np.maximum(slots, 0)])
         for at in np.flatnonzero(slots < 0).tolist():
