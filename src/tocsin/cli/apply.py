@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -28,6 +26,7 @@ from tocsin.language import to_text
 from tocsin.model import Query, Subscription, View
 from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.model.timestamps import format_rfc3339
+from tocsin.structures.whole_files import replacing
 from tocsin.subscriptions.options import read_options
 
 _COMMAND: Final = "apply"
@@ -172,28 +171,18 @@ def _bound(bound: int | datetime) -> int | str:
 
 def _write(engine: Engine, stored: Path) -> None:
     """Write all subscriptions to a new file, then replace the old one by it."""
-    path = stored.resolve()  # a symbolic link stays a link
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with aside.open("wb") as file:
-            for owner, one in _owned(engine):
-                record: dict[str, object] = {
-                    "id": one.id,
-                    "text": to_text(one.query),
-                    "owner": owner,
-                    "valid_from": one.valid_from,
-                    "valid_until": one.valid_until,
-                    "weight": None if one.weight == 1.0 else one.weight,
-                    "witness": one.witness,
-                }
-                file.write(msgspec.json.encode({k: v for k, v in record.items() if v is not None}) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())  # the rename below must not reach the disk before the contents
-        if path.exists():
-            shutil.copymode(path, aside)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with replacing(stored) as file:
+        for owner, one in _owned(engine):
+            record: dict[str, object] = {
+                "id": one.id,
+                "text": to_text(one.query),
+                "owner": owner,
+                "valid_from": one.valid_from,
+                "valid_until": one.valid_until,
+                "weight": None if one.weight == 1.0 else one.weight,
+                "witness": one.witness,
+            }
+            file.write(msgspec.json.encode({k: v for k, v in record.items() if v is not None}) + b"\n")
 
 
 def _owned(engine: Engine) -> list[tuple[str | None, Subscription]]:

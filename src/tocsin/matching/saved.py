@@ -13,7 +13,6 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from io import BufferedWriter
 from math import prod
 from pathlib import Path
 from secrets import token_hex
@@ -29,12 +28,13 @@ from tocsin.matching.matcher import Matcher
 from tocsin.matching.registry import create_matcher, name_of
 from tocsin.model.errors import MatcherError, SavedMatcherError
 from tocsin.model.version import VERSION
+from tocsin.structures.whole_files import replacing, sync_file, sync_folder
 
 Nested = TypeVar("Nested", bound=tuple[Any, ...] | NDArray[Any])
 
 FORMAT: Final = 3  # raised whenever arrays change; folders of other formats are refused
 _MANIFEST: Final = "manifest.json"
-_NEW_MANIFEST: Final = "manifest.json.new"
+_NEW_MANIFEST: Final = "manifest.json.new"  # which versions before this one left if they were killed
 _PARTS: Final = "parts-"
 _MAPPED: Final = 1 << 16  # a smaller file is read at once: each map keeps a file open
 _INTERNED: Final = ("names", "symbols", "predicates", "patterns")  # tables of a vocabulary
@@ -121,16 +121,18 @@ def save_matcher(matcher: Matcher, folder: str | os.PathLike[str]) -> None:
     try:
         with matcher.parts() as parts:
             manifest = _write_parts(matcher, name, parts, place)
-        _write(home / _NEW_MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-        _sync_folder(place)
-        (home / _NEW_MANIFEST).replace(home / _MANIFEST)
+        sync_folder(place)
+        with replacing(home / _MANIFEST) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
+        if not _is_named(home, place):  # else the matcher is saved, and only what follows was broken off
+            shutil.rmtree(place, ignore_errors=True)
         raise
-    _sync_folder(home)
     for old in home.glob(f"{_PARTS}*"):  # the parts of the matcher before, or of a save that never ended
         if old != place:
             shutil.rmtree(old, ignore_errors=True)
+    for old in (home / _NEW_MANIFEST, *home.glob(f".{_MANIFEST}.*")):
+        old.unlink(missing_ok=True)
 
 
 def open_matcher(folder: str | os.PathLike[str], *, vocabulary: Vocabulary | None = None) -> Matcher:
@@ -175,7 +177,9 @@ def _refuse_foreign(home: Path) -> None:
         raise SavedMatcherError("this is a file; a matcher is saved to a folder", str(home))
     if (home / _MANIFEST).exists():
         _read_heading(home)
-    elif any(not found.name.startswith((_PARTS, _NEW_MANIFEST)) for found in home.iterdir()):
+    elif any(
+        not found.name.startswith((_PARTS, _NEW_MANIFEST, f".{_MANIFEST}.")) for found in home.iterdir()
+    ):
         raise SavedMatcherError(
             "this folder is neither empty nor a saved matcher, and is left as it is; save to another",
             str(home),
@@ -196,7 +200,7 @@ def _write_parts(matcher: Matcher, name: str, parts: MatcherParts, place: Path) 
     for array, values in arrays.items():
         with (place / f"{array}.npy").open("wb") as file:
             np.save(file, np.ascontiguousarray(values), allow_pickle=False)
-            _sync(file)
+            sync_file(file)
     stats = matcher.stats()
     return _Manifest(
         saved="tocsin matcher",
@@ -217,22 +221,15 @@ def _write_parts(matcher: Matcher, name: str, parts: MatcherParts, place: Path) 
 def _write(path: Path, data: bytes) -> None:
     with path.open("wb") as file:
         file.write(data)
-        _sync(file)
+        sync_file(file)
 
 
-def _sync(file: BufferedWriter) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    """Make sure that the names in a folder survive a power cut, where the system can."""
-    if hasattr(os, "O_DIRECTORY"):
-        number = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
+def _is_named(home: Path, place: Path) -> bool:
+    """Tell whether the manifest names this folder of parts."""
+    try:
+        return _read_manifest(home).parts == place.name
+    except SavedMatcherError:
+        return False
 
 
 # reading

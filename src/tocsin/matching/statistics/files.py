@@ -16,6 +16,7 @@ from tocsin.matching.statistics.texts import combination_of, combination_text, t
 from tocsin.model.errors import SavedStatisticsError
 from tocsin.model.values import Kind
 from tocsin.model.version import VERSION
+from tocsin.structures.whole_files import replacing
 
 if TYPE_CHECKING:
     from tocsin.matching.statistics.statistics import Statistics
@@ -110,9 +111,8 @@ def decode_joint(data: str | bytes) -> Joint:
 
 def write_file(statistics: Statistics, path: Path) -> None:
     """Write a document to a file, replacing it atomically."""
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.write_bytes(encode(statistics))
-    fresh.replace(path)
+    with replacing(path) as file:
+        file.write(encode(statistics))
 
 
 def read_file(path: Path) -> Contents:
