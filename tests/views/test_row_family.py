@@ -110,6 +110,14 @@ def test_a_row_joined_with_itself_is_one_pair() -> None:
     assert following.put("t", 1, {"a": 1}) == {0: (3, 2)}  # what is absent joins nothing
 
 
+def test_pairs_that_go_and_come_are_in_the_order_of_their_rows() -> None:
+    text = "select r.n as n from table t l join table u r on l.k = r.k"
+    following = Following(text, t=[{"k": 1, "n": 0}], u=[{"k": k, "n": n} for n, k in enumerate((2, 1, 1))])
+    following.put("u", 0, {"k": 1, "n": 0})  # the first row of the table, and the last one to join
+    removed, _ = following.family.change([RowChange("t", 0, None)]).differences(0)
+    assert [row["n"] for row in removed if isinstance(row, dict)] == [0, 1, 2]
+
+
 def test_the_least_is_found_again_among_equal_ones() -> None:
     text = "select min(y) from table t where a between 0 and 1 and b between 0 and 1"
     following = Following(text, t=[{"a": 0, "b": 1, "y": y} for y in (3, 3, 5, 7)])

@@ -168,6 +168,54 @@ def test_a_file_is_whole_or_damaged_whatever_byte_is_another(tmp_path: Path) -> 
             load_tables(path)
 
 
+def test_a_restored_table_goes_on_like_the_one_it_was_taken_of() -> None:
+    random = Random(6)  # noqa: S311
+    for key in (("k",), ("k", "k"), ("k", "x")):
+        table = StoredTable("t", key)
+        for end in range(300):
+            row: Row = {**a_row(random), "x": random.choice(VALUES[8:12])}
+            (delete if random.random() < 0.3 else upsert)(table, row, end)
+        restored = StoredTable.of_parts("t", *table.parts())
+        for end in range(300, 500):
+            row = {**a_row(random), "x": random.choice(VALUES[8:12])}
+            change = delete if random.random() < 0.3 else upsert
+            late = 10 * random.choice([0, 0, 1])
+            for one in (table, restored):
+                change(one, row, end - late)
+            assert list(map(repr, rows_of(restored))) == list(map(repr, rows_of(table)))
+        assert len(restored) == len(table) > 5
+
+
+def test_columns_that_do_not_fit_a_table_are_refused() -> None:
+    table = StoredTable("t", ("k",))
+    for place, value in enumerate(VALUES):
+        upsert(table, {"k": f"k{place}", "x": value} if place % 2 else {"k": f"k{place}"}, 1)
+    arrays, rest = table.parts()
+    assert len(StoredTable.of_parts("t", arrays, rest)) == len(VALUES)
+    k, x = (f"{what}{rest['names'].index(name)}" for what, name in (("words", "k"), ("kinds", "x")))
+    for name, array in (
+        ("ends", arrays["ends"][1:]),
+        ("ends", arrays["ends"].astype(np.int32)),
+        ("shapes", arrays["shapes"] + 7),
+        ("shapes", np.zeros_like(arrays["shapes"])),
+        (k, arrays[k] + 1000),
+        (k, np.full_like(arrays[k], arrays[k][0])),
+        (x, arrays[x] + 9),
+        (x, arrays[x][1:]),
+        (x.replace("kinds", "words"), np.full_like(arrays[k], 2**62)),
+    ):
+        with pytest.raises((ValueError, OverflowError)):
+            StoredTable.of_parts("t", arrays | {name: array}, rest)
+    for change in (
+        {"key": ["x"]},
+        {"key": ["z"]},
+        {"names": ["k", "k"]},
+        {"values": rest["values"][:1] * 99},
+    ):
+        with pytest.raises(ValueError, match=r"lacks|codes|key|column"):
+            StoredTable.of_parts("t", arrays, rest | change)
+
+
 def arrow(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows)
 

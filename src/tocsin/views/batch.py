@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,9 +15,8 @@ from tocsin.formats.opaque_columns import is_opaque, opaque_values
 from tocsin.matching import IdArray
 from tocsin.matching.encoding.columns import plain_values
 from tocsin.model.errors import EventError
-from tocsin.model.timestamps import from_microseconds
 from tocsin.model.values import Opaque, Value
-from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key, key_of
+from tocsin.views.cells import BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key, decode_all, key_of
 from tocsin.views.changes import Row, RowChange
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
@@ -63,14 +62,7 @@ class Batch(Struct, frozen=True, dict=True):
 
     def _values(self, name: str, positions: IdArray) -> list[Value | None]:
         """Return an attribute of some rows, None where it is absent."""
-        column = self.columns[name].take(positions)
-        absent = np.flatnonzero(column.kinds == ABSENT).tolist()
-        if len(absent) == len(positions):
-            return [None] * len(positions)
-        found: list[Any] = _values_of(column, self.texts.get(name, []))
-        for place in absent:
-            found[place] = None
-        return found
+        return decode_all(self.columns[name].take(positions), self.texts.get(name, []))
 
 
 def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:
@@ -104,27 +96,21 @@ def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:
                 f"a row of the table `{name}` cannot have a value there that cannot be compared, since it is of its key",
                 attribute,
             )
-    parts = [_key_parts(columns[attribute], texts.get(attribute, [])) for attribute in key if table.num_rows]
-    return Batch(table, columns, texts, parts[0] if len(parts) == 1 else list(zip(*parts, strict=True)))
+    return Batch(table, columns, texts, keys_of(columns, texts, key, table.num_rows))
+
+
+def keys_of(
+    columns: Mapping[str, Column], texts: Mapping[str, list[Any]], key: Sequence[str], count: int
+) -> list[Key]:
+    """Return the keys of so many rows, all of which have them."""
+    parts = [_key_parts(columns[attribute], texts.get(attribute, [])) for attribute in key if count]
+    return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
 
 
 def _key_parts(column: Column, texts: list[Any]) -> list[Key]:
     """Return the values of a column that every row has, as keys contain them."""
-    values: list[Any] = _values_of(column, texts)
-    return [key_of((value,)) for value in values] if column.kinds.item(0) == BOOLEAN else values
-
-
-def _values_of(column: Column, texts: list[Any]) -> list[Any]:
-    """Return the values of a column of one kind; where one is absent, any value."""
-    kind = column.kinds.max()
-    if kind == FLOAT:
-        return column.floats.tolist()  # type: ignore[no-any-return]
-    words: list[int] = column.words.tolist()
-    if kind == CODED:
-        return [texts[word] for word in words]
-    if kind == INTEGER:
-        return words
-    return [from_microseconds(word) for word in words] if kind == MOMENT else list(map(bool, words))
+    values = decode_all(column, texts)
+    return [key_of((value,)) for value in values] if (column.kinds == BOOLEAN).any() else values
 
 
 def _column(array: Any) -> tuple[Column, list[Any] | None] | None:

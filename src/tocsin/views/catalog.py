@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tocsin.model.errors import SavedError, TocsinError
-from tocsin.views.changes import Row
+from tocsin.structures.whole_files import replacing
 from tocsin.views.family import Contents
 from tocsin.views.table import StoredTable
 
@@ -84,7 +83,7 @@ class TableCatalog:
 
     def contents(self, names: Iterable[str]) -> Contents:
         """Return the present rows of some tables."""
-        return {name: _Rows(self[name]) for name in names}
+        return {name: self[name].contents() for name in names}
 
 
 def quoted(names: Sequence[str]) -> str:
@@ -92,33 +91,22 @@ def quoted(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-class _Rows:
-    """The rows of a table, which can be iterated twice: a self-join reads them for both sides."""
-
-    def __init__(self, table: StoredTable) -> None:
-        self._table = table
-
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
-        return self._table.rows()
-
-
 def save_tables(tables: Iterable[StoredTable], path: Path) -> None:
     """Write tables to a file; an older file is replaced once all has been written."""
     about: dict[str, Any] = {}
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        with (
+            replacing(path) as whole,
+            zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file,
+        ):
             for position, table in enumerate(tables):
                 arrays, about[table.name] = table.parts()
                 for name, array in arrays.items():
                     with file.open(f"{position}/{name}.npy", "w", force_zip64=True) as part:
                         np.lib.format.write_array(part, array, allow_pickle=False)
             file.writestr("tables.json", json.dumps({"format": _FORMAT, "tables": about}))
-        beside.replace(path)
     except OSError as fault:
         raise SavedError(f"the tables cannot be saved: {fault.strerror or fault}", str(path)) from fault
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def load_tables(path: Path) -> list[StoredTable]:

@@ -48,6 +48,34 @@ def decode(cells: Cells | Column, position: int, values: Sequence[Any]) -> Value
     return from_microseconds(word) if kind == MOMENT else bool(word)
 
 
+def decode_all(column: Column, values: Sequence[Any]) -> list[Any]:
+    """Return the values of cells, None for absent ones; `values` are those of codes."""
+    kinds = np.flatnonzero(np.bincount(column.kinds)).tolist()
+    if len(kinds) == 1:
+        return _of_kind(kinds[0], column, values)
+    found = np.empty(len(column.kinds), dtype=object)
+    for kind in kinds:
+        of = np.flatnonzero(column.kinds == kind)
+        own = _of_kind(kind, column.take(of), values)
+        found[of] = np.fromiter(own, dtype=object, count=len(own))
+    listed: list[Any] = found.tolist()
+    return listed
+
+
+def _of_kind(kind: int, column: Column, values: Sequence[Any]) -> list[Any]:
+    """Return the values of cells that are all of one kind."""
+    if kind == ABSENT:
+        return [None] * len(column.kinds)
+    if kind == FLOAT:
+        return column.floats.tolist()  # type: ignore[no-any-return]
+    words: list[int] = column.words.tolist()
+    if kind == CODED:
+        return list(map(values.__getitem__, words))
+    if kind == INTEGER:
+        return words
+    return list(map(from_microseconds, words)) if kind == MOMENT else list(map(bool, words))
+
+
 class Cells:
     """One attribute of all rows."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
+from operator import attrgetter
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from tocsin.views.aggregates.base import RowKey
 from tocsin.views.batch import BatchChanges
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.compiled import LEFT, RIGHT
+from tocsin.views.table import StoredRows
 
 _SLOTS: Final = 64  # that there is room for at first
 
@@ -66,7 +68,14 @@ class Rows:
 
     def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
         """Take the present rows of the table."""
-        for slot, row in rows[self._table]:
+        stored = rows[self._table]
+        if isinstance(stored, StoredRows):  # which are read when the first subscription comes
+            self._read = stored.row
+            self._arrived = len(stored.slots)
+            self._make_room(int(stored.slots.max(initial=-1)) + 1)
+            self._arrivals[stored.slots] = np.arange(self._arrived)
+            return
+        for slot, row in stored:
             self._arrive(slot)
             self.keep(slot, row)
 
@@ -157,14 +166,17 @@ class Pairs:
                 side.put(slot, row)
 
     def apply_change(self, change: RowChange) -> list[MemberChange]:
-        """Apply a change of a row, and return the changes of its pairs."""
+        """Apply a change of a row, and return the changes of its pairs, in the pairs' order."""
         old = dict(self._of(change))
         for side in (self._left, self._right):
             if side.table == change.table:
                 side.put(change.slot, change.new)
         new = dict(self._of(change))
         steps = [MemberChange(row_key, pair, new.pop(row_key, None)) for row_key, pair in old.items()]
-        return steps + [MemberChange(row_key, None, pair) for row_key, pair in new.items()]
+        steps += [MemberChange(row_key, None, pair) for row_key, pair in new.items()]
+        # In the order of the rows, and not of the changes that led to them: a restored table has only the former.
+        steps.sort(key=_by_key)
+        return steps
 
     def _of(self, change: RowChange) -> Iterator[tuple[RowKey, Row]]:
         """Return the pairs in which a row is now, as a left one or as a right one."""
@@ -247,6 +259,9 @@ class _Side:
         rows = sum(sys.getsizeof(one) + sys.getsizeof(one.named) for one in self.rows.values())
         joining = sum(sys.getsizeof(key) + sys.getsizeof(slots) for key, slots in self._joining.items())
         return sys.getsizeof(self.rows) + sys.getsizeof(self._joining) + rows + joining
+
+
+_by_key: Final = attrgetter("row_key")
 
 
 def _join_rows(left: _JoinRow, right: _JoinRow) -> tuple[RowKey, Row]:

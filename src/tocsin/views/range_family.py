@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import NoneType
 from typing import Any, Final, TypeGuard
@@ -38,6 +38,7 @@ from tocsin.views.kind_order import OtherKey, other_key
 from tocsin.views.numbers import WIDEST, moment, number
 from tocsin.views.other_values import OtherPoint, OtherValues
 from tocsin.views.range_index import new_range_index
+from tocsin.views.table import StoredRows
 
 _NOWHERE: Final = (math.nan, math.nan)  # where a row is that is no point
 _ROWS: Final = 64  # rows that there is room for at first
@@ -147,8 +148,27 @@ class RangeFamily:
 
     def load(self, rows: Contents) -> None:
         """Read the present rows of its table."""
+        stored = rows[self._compiled.table]
+        if not (isinstance(stored, StoredRows) and self._load_columns(stored)):
+            self._load_each(stored)
+        there = ~np.isnan(self._x)
+        self.load_points(self._x[there], self._y[there])
+
+    def _load_columns(self, rows: StoredRows) -> bool:
+        """Read rows by the column, and return True; return False if each has to be read by itself."""
+        try:
+            read = self.read_batch(rows.batch())
+        except EventError:
+            return False
+        if isinstance(read, list) or not len(rows.slots):
+            return False
+        self._make_room(int(rows.slots.max()) + 1)
+        self._x[rows.slots], self._y[rows.slots] = read
+        return True
+
+    def _load_each(self, rows: Iterable[tuple[int, Row]]) -> None:
         others: list[tuple[int, OtherPoint]] = []
-        for slot, row in rows[self._compiled.table]:
+        for slot, row in rows:
             point = self.read(row)
             if _is_other(point):
                 others.append((slot, point))
@@ -156,8 +176,6 @@ class RangeFamily:
                 self._place(slot, point)
         if others:
             self._begin_others().load(others)
-        there = ~np.isnan(self._x)
-        self.load_points(self._x[there], self._y[there])
 
     def add(self, numbers: IdArray, compiled: CompiledView, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""

@@ -8,6 +8,7 @@ from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -21,9 +22,22 @@ from tocsin.model.values import Opaque, Value
 from tocsin.structures.array_types import Bools, Int32s, Int64s
 from tocsin.structures.interning import InterningTable
 from tocsin.structures.slots import Slots
-from tocsin.views.batch import Batch, BatchChanges, previous_positions
-from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Cells, Key, decode, key_of
+from tocsin.views.batch import Batch, BatchChanges, keys_of, previous_positions
+from tocsin.views.cells import (
+    ABSENT,
+    BOOLEAN,
+    CODED,
+    FLOAT,
+    INTEGER,
+    MOMENT,
+    Cells,
+    Column,
+    Key,
+    decode,
+    key_of,
+)
 from tocsin.views.changes import Row
+from tocsin.views.saved_table import longer, plain_code, read_table, restore_interned
 
 _SLOTS: Final = 64
 _WIDE: Final = 2**63
@@ -185,28 +199,42 @@ class StoredTable:
         for position, cells in enumerate(self._cells.values()):
             arrays[f"kinds{position}"] = cells.kinds[slots]
             arrays[f"words{position}"] = cells.words[slots]
-        texts = [_plain(value) for value in self._codes.values]
+        texts = [plain_code(value) for value in self._codes.values]
         rest = {"key": self.key, "names": list(self._cells), "shapes": self._names.values, "values": texts}
         return arrays, rest
 
     @classmethod
     def of_parts(cls, name: str, arrays: Mapping[str, NDArray[Any]], rest: Mapping[str, Any]) -> StoredTable:
-        """Return the table that `parts` were taken of."""
-        table = cls(name, tuple(rest["key"]))
-        values = [_read_plain(one) for one in rest["values"]]
-        columns = {}
-        for position, attribute in enumerate(rest["names"]):
-            cells = columns[attribute] = Cells(0)
-            cells.kinds, cells.words = arrays[f"kinds{position}"], arrays[f"words{position}"]
+        """Return the table that `parts` were taken of, or raise an error if they do not fit."""
+        saved = read_table(name, arrays, rest)
+        table, count = cls(name, saved.key), len(saved.ends)
+        restore_interned(table._codes, saved.values, saved.value_uses)
+        restore_interned(table._names, saved.names, saved.name_uses)
+        texts = dict.fromkeys(saved.key, saved.values)
+        table._slots = dict(zip(keys_of(saved.columns, texts, saved.key, count), range(count), strict=True))
+        if len(table._slots) < count:
+            raise ValueError(f"two rows of `{name}` have one key")
+        table._free = Slots(count)
+        room = max(_SLOTS, count)
+        table._ends, table._shapes = longer(saved.ends, room, 0), longer(saved.shapes, room, -1)
+        for attribute, column in saved.columns.items():
+            cells = table._cells[attribute] = Cells(0)
+            cells.kinds, cells.words = longer(column.kinds, room, 0), longer(column.words, room, 0)
             cells.floats = cells.words.view(np.float64)
-        ends, shapes = arrays["ends"].tolist(), arrays["shapes"].tolist()
-        for at, (end, shape) in enumerate(zip(ends, shapes, strict=True)):
-            names = rest["shapes"][shape]
-            row = {attribute: decode(columns[attribute], at, values) for attribute in names}
-            if None in row.values() or any(columns[one].kinds.item(at) == ABSENT for one in names):
-                raise ValueError(f"row {at} of `{name}` lacks a value")
-            table.upsert(table.key_of(row), row, end)
         return table
+
+    def contents(self) -> StoredRows:
+        """Return all rows with their slots, in the order of arrival."""
+        slots = np.fromiter(self._slots.values(), dtype=np.int64, count=len(self._slots))
+        return StoredRows(self, slots)
+
+    def batch(self, slots: Int64s) -> Batch:
+        """Return the rows of these slots by the column."""
+        columns = {
+            name: Column(cells.kinds[slots], cells.words[slots]) for name, cells in self._cells.items()
+        }
+        texts = dict.fromkeys(columns, self._codes.values)
+        return Batch(pa.table({}), columns, texts, list(self._slots))
 
     def _new_slot(self) -> int:
         """Return a free slot; all columns grow if there is none."""
@@ -298,18 +326,23 @@ class StoredTable:
         return decode(self._cells[name], slot, self._codes.values)
 
 
-def _plain(value: Value | None) -> Any:
-    """Return a coded value as JSON has it."""
-    if isinstance(value, Opaque):
-        return {"opaque": value.type}
-    return value if isinstance(value, (str, type(None))) else [str(value)]
+class StoredRows:
+    """The rows of a table with their slots, in the order of arrival; they can be read again and again."""
 
+    def __init__(self, table: StoredTable, slots: Int64s) -> None:
+        self.slots = slots
+        self._table = table
 
-def _read_plain(plain: Any) -> Any:
-    """Return the value that `_plain` wrote."""
-    if isinstance(plain, dict):
-        return Opaque(plain["opaque"])
-    return int(plain[0]) if isinstance(plain, list) else plain
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        return self._table.rows()
+
+    def row(self, slot: int) -> Row:
+        """Return one row."""
+        return self._table.row(slot)
+
+    def batch(self) -> Batch:
+        """Return the rows by the column."""
+        return self._table.batch(self.slots)
 
 
 def _is_overtaken(slots: Int64s, ends: Int64s) -> Bools:
