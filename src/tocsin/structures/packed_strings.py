@@ -46,7 +46,12 @@ class LazyStrings(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | list[str]:
         """Return one string, or a list of those in a slice."""
         if isinstance(index, slice):
-            return [self.at(i) for i in range(*index.indices(len(self)))]
+            begin, end, step = index.indices(len(self))
+            return (
+                self.listed(begin, max(begin, end))
+                if step == 1
+                else [self.at(i) for i in range(begin, end, step)]
+            )
         return self.at(range(len(self))[index])
 
     def __iter__(self) -> Iterator[str]:

@@ -19,14 +19,15 @@ from msgspec import Struct
 from tocsin.engine.clock import Clock, EventClock, SystemClock
 from tocsin.engine.engine_options import EngineOptions
 from tocsin.engine.history import History
-from tocsin.engine.saving.columns import ColumnReader, ColumnWriter, event_of_plain, plain_event
-from tocsin.engine.saving.runs import Run, restore_run, runs_of, write_run
+from tocsin.engine.saving.runs import restore_run
 from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.model import Event
 from tocsin.model.errors import SavedError, TocsinError
 from tocsin.model.options import ALWAYS
 from tocsin.model.version import VERSION
 from tocsin.structures.archive import ArchiveReader, write_archive
+from tocsin.subscriptions.runs import Run, read_run, runs_of, write_run
+from tocsin.subscriptions.saved_columns import ColumnReader, ColumnWriter, event_of_plain, plain_event
 from tocsin.views.table import StoredTable
 
 FORMAT: Final = 1  # raised whenever an older Tocsin could misread a file
@@ -80,7 +81,7 @@ class EngineContents(Struct, frozen=True):
             _clock_contents(clock),
             store.sequences.declared,
             store.sequences.ticks.fixed_units(),
-            runs_of(store),
+            runs_of(store.registry, store.queries),
             [_table_contents(table) for table in store.views.tables],
             list(history),
             store.generation,
@@ -254,7 +255,7 @@ class SavedEngineFile:
                 table["name"], arrays, table["rest"]
             )
         for run in about["subscriptions"]:
-            restore_run(run, reader, store)
+            restore_run(read_run(run, reader), store)
         store.generation = int(about["generation"])
         for event in map(event_of_plain, about["events"]):  # last, so that no filter meets them a second time
             history.add(event, ALWAYS)
