@@ -14,8 +14,10 @@ from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup
 from tocsin.model import Filter, Predicate
-from tocsin.model.conditions import Conjunction, Operator
+from tocsin.model.conditions import Conjunction, Operator, all_of, any_of
+from tocsin.model.event import STREAM
 from tocsin.model.options import Validity
+from tocsin.model.terms import Attribute, Literal
 from tocsin.subscriptions.filters import CompiledFilter, require_filter
 from tocsin.subscriptions.sources import CompiledSubscription
 from tocsin.subscriptions.template_batch import TemplateBatch
@@ -99,6 +101,23 @@ def _bound(query: Filter, columns: Mapping[str, Any], row: int) -> Filter:
     bound = bind_query(query, bindings_at(columns, row))
     assert isinstance(bound, Filter)  # noqa: S101 - what was a filter is one
     return bound
+
+
+def filter_of(conjunctions: Sequence[Conjunction], select: str | None) -> Filter | None:
+    """Return a filter on one stream from its stored conjunctions; None if it names no stream, or can never match."""
+    streams: set[str] = set()
+    parts = []
+    for conjunction in conjunctions:
+        named = [predicate for predicate in conjunction if predicate.subject == Attribute(STREAM)]
+        if not named:
+            return None
+        streams |= {
+            str(operand.value) for one in named for operand in one.operands if isinstance(operand, Literal)
+        }
+        parts.append(all_of([predicate for predicate in conjunction if predicate not in named]))
+    if len(streams) != 1:
+        return None
+    return Filter(any_of(parts), streams.pop(), () if select is None else parse_select(select))
 
 
 def merge_additions(waiting: Sequence[Addition]) -> Iterator[Addition]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
@@ -14,12 +14,14 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.index.additions import Addition, merge_additions, sample_conjunctions
+from tocsin.index.additions import Addition, filter_of, merge_additions, sample_conjunctions
 from tocsin.index.generations import ShardEntry
 from tocsin.index.placement import Placement, Route, Routes
 from tocsin.index.shard import ShardDraft
 from tocsin.index.storage import LocalStorage, Storage
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup
+from tocsin.model import Filter
+from tocsin.model.event import STREAM
 from tocsin.model.options import Validity
 
 
@@ -102,6 +104,20 @@ class Contents:
     def expired(self, now: int) -> list[str]:
         """Return the ids of the subscriptions that have expired by `now`; each is returned once."""
         return [name for draft in self.drafts for name in draft.registry.subscriptions.expired(now)]
+
+    def filters_on(self, streams: Set[str]) -> Iterator[tuple[str, Validity, Filter]]:
+        """Yield the filters that name one of these streams, with their ids; equivalent to how they were given."""
+        self.settle()
+        if STREAM not in self.attributes:
+            return
+        for draft in self.drafts:
+            number = draft.registry.subscriptions.number
+            conjunctions = draft.conjunctions()
+            for validity, records in draft.registry.records().items():
+                for record in records:
+                    found = filter_of(conjunctions[number(record.id)], record.select)
+                    if found is not None and found.stream in streams:
+                        yield record.id, validity, found
 
     def settle(self) -> None:
         """Assign a shard to each added subscription, and add it there."""

@@ -5,6 +5,7 @@
 | `index.json` | the constants of the index: the format, the number of shards |
 | `generations/000000000007.json` | a generation: the names of its shards. The highest number is current |
 | `shards/…`, `routers/…` | folders of arrays that generations name; consecutive generations share unchanged folders |
+| `stateful/…` | folders with the sequences and views of generations, shared likewise |
 | `batches/<query>/<batch>` | the generation that a stream's micro-batch was first matched with |
 """
 
@@ -17,19 +18,23 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tocsin.index.placement import Placement
+from tocsin.index.stateful import FILE as STATEFUL_FILE
 from tocsin.index.storage import Storage
 from tocsin.model.errors import SavedIndexError
 from tocsin.model.version import VERSION
 
-FORMAT: Final = 1
+FORMAT: Final = 2  # of an index that has ever held sequences, views, or what they need
+FIRST_FORMAT: Final = 1  # of one with filters only, which older versions read too
 _HOME: Final = "index.json"
 _GENERATIONS: Final = "generations"
 _BATCHES: Final = "batches"
 _FOLDERS: Final = {
     "shards": "roll.arrow",
     "routers": "entries.json",
+    "stateful": STATEFUL_FILE,
 }  # each with a file whose time is the folder's age
 _REPLAYED: Final = 100  # batches that a checkpoint may go back to: Spark's default
 _RECORDED: Final = 10 * _REPLAYED  # batches of a stream whose generation stays written down
@@ -56,8 +61,21 @@ class ShardEntry(Struct, frozen=True):
     bytes: int
 
 
-class Generation(Struct, frozen=True):
-    """A version of an index: its shards and its router; `attributes` are all that its subscriptions mention."""
+class StatefulEntry(Struct, frozen=True):
+    """The sequences and views of a generation, and how many filters see what they publish.
+
+    Subscriptions that are added later get numbers from `next_number` on.
+    """
+
+    folder: str
+    digest: str
+    subscriptions: int
+    linked_filters: int
+    next_number: int
+
+
+class Generation(Struct, frozen=True, omit_defaults=True):
+    """A version of an index: its shards and its router; `attributes` are all that its filters mention."""
 
     number: int
     created: float
@@ -65,11 +83,13 @@ class Generation(Struct, frozen=True):
     router: str | None
     attributes: tuple[str, ...] | None
     placement: Placement
+    stateful: StatefulEntry | None = None  # not written for an index with filters only
 
     @property
     def subscriptions(self) -> int:
         """Return the number of subscriptions."""
-        return sum(shard.subscriptions for shard in self.shards)
+        others = 0 if self.stateful is None else self.stateful.subscriptions
+        return sum(shard.subscriptions for shard in self.shards) + others
 
 
 class Generations:
@@ -98,9 +118,15 @@ class Generations:
 
     def found(self, shards: int, matcher: str | None) -> Home:
         """Create an index and return its constants, or those of an index that another process created just before."""
-        home = Home("tocsin index", FORMAT, VERSION, shards, matcher, token_hex(8))
-        self.storage.create(_HOME, msgspec.json.format(msgspec.json.encode(home)) + b"\n")
+        home = Home("tocsin index", FIRST_FORMAT, VERSION, shards, matcher, token_hex(8))
+        self.storage.create(_HOME, _written(home))
         return self.home() or home
+
+    def require_format(self, number: int) -> None:
+        """Raise the format of the index, so that versions that could misread it refuse it."""
+        home = self.home()
+        if home is not None and home.format < number:
+            self.storage.replace(_HOME, _written(replace(home, format=number, tocsin=VERSION)))
 
     def current(self) -> int:
         """Return the number of the newest generation; 0 if there is none."""
@@ -172,6 +198,7 @@ class Generations:
                 continue
             generation = self.read(number)
             used |= {shard.folder for shard in generation.shards} | {generation.router or ""}
+            used |= set() if generation.stateful is None else {generation.stateful.folder}
         for folder, file in _FOLDERS.items():
             for name in self.storage.names(folder):
                 path = f"{folder}/{name}"
@@ -190,6 +217,10 @@ class Generations:
     def fault(self, reason: str) -> SavedIndexError:
         """Return an error that names the index."""
         return SavedIndexError(reason, self.storage.uri)
+
+
+def _written(home: Home) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(home)) + b"\n"
 
 
 def _file(number: int) -> str:

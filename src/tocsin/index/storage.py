@@ -90,6 +90,19 @@ class LocalStorage:
             draft.unlink(missing_ok=True)
         return True
 
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a file in place of the one that is there, in one step."""
+        target = self.home / path
+        draft = target.with_name(f".{target.name}.{token_hex(4)}")
+        try:
+            with draft.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, in order."""
         try:
@@ -165,6 +178,11 @@ class RemoteStorage:
         with self._system.open_output_stream(target) as file:
             file.write(content)
         return True
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a file in place of the one that is there."""
+        with self._system.open_output_stream(f"{self._home}/{path}") as file:
+            file.write(content)
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, in order."""

@@ -13,6 +13,7 @@ from tocsin.language import Template, TemplateRows
 from tocsin.language.check import read_text
 from tocsin.language.sequence_shapes import ShapedSequence
 from tocsin.language.template.binding import bind_query
+from tocsin.language.template.columns import Column
 from tocsin.language.template.template import bindings_at
 from tocsin.language.text_shapes import one_of_each_shape
 from tocsin.matching import IdArray
@@ -20,7 +21,7 @@ from tocsin.model import Filter, Query
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.options import SubscriptionOptions
 from tocsin.model.queries import SelectItem
-from tocsin.structures.array_types import Int32s
+from tocsin.structures.array_types import Bools, Int32s
 from tocsin.structures.batch_rows import BatchRows
 from tocsin.structures.growth import roomier
 from tocsin.structures.interning import InterningTable
@@ -124,6 +125,18 @@ class QueryStore:
             query = query.query()
         return self.query(number) == (read_text(str(text)) if query is None else query)
 
+    def is_same_row(self, numbers: IdArray, template: Template, columns: Mapping[str, Column]) -> Bools:
+        """Tell which subscriptions came with this template and the constants at their position in `columns`."""
+        found = np.zeros(len(numbers), dtype=np.bool_)
+        batched = np.flatnonzero(self._batches.has(numbers))
+        for batch, positions, rows in self._batches.group(numbers[batched]):
+            if isinstance(batch, StoredTemplate) and batch.template.query == template.query:
+                at = batched[positions]
+                found[at] = True
+                for name, column in batch.rows.columns.items():
+                    found[at] &= _are_equal(column[rows], columns[name][at])
+        return found
+
     def stream(self, number: int) -> str | None:
         """Return the stream that a filter reads; None if it reads every stream."""
         query, _ = self.unbound(number)
@@ -132,6 +145,11 @@ class QueryStore:
     def witness(self, number: int) -> Literal["full"] | None:
         """Return whether a sequence reports every event of its steps."""
         return "full" if number in self._full_witness else None
+
+    @property
+    def has_options(self) -> bool:
+        """Tell whether any subscription has an owner, a weight or a witness option."""
+        return bool(self._owners.codes or self.weights or self._full_witness)
 
     def owner(self, number: int) -> str | None:
         """Return the owner of a subscription."""
@@ -284,6 +302,15 @@ class QueryStore:
 
 
 _read_again = lru_cache(maxsize=_READ)(read_text)
+
+
+def _are_equal(some: Column, others: Column) -> Bools:
+    """Tell which constants are equal as the language compares them: 1 and 1.0 are, 1 and true are not."""
+    if some.dtype == others.dtype and some.dtype.kind != "O":
+        return np.asarray(some == others, dtype=np.bool_)
+    pairs = zip(some.tolist(), others.tolist(), strict=True)
+    equal = (repr(a) == repr(b) if type(a) in (tuple, bool) or type(b) is bool else a == b for a, b in pairs)
+    return np.fromiter(equal, dtype=np.bool_, count=len(some))
 
 
 def _selects(query: Query | ShapedSequence) -> bool:

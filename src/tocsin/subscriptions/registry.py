@@ -140,6 +140,12 @@ class SubscriptionRegistry:
             return [id_ for id_ in ids if id_ in self]
         return [id_ for _, id_, _ in self._find_all(ids, _hashes(ids) if hashes is None else hashes)]
 
+    def find(self, ids: Sequence[str], hashes: NDArray[np.int64]) -> tuple[IdArray, IdArray]:
+        """Return the positions of those of these ids that are subscribed, ascending, and their numbers."""
+        found = self._find_all(ids, hashes)
+        columns = np.array([(position, number) for position, _, number in found], dtype=np.int64)
+        return (columns[:, 0], columns[:, 1]) if found else (columns, columns)
+
     def id(self, number: int) -> str:
         """Return the id of the subscription with this number."""
         name = self._names[number] if number < len(self._names) else None

@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from msgspec import Struct
 
 from tocsin.formats.subscription_files import Entry
-from tocsin.language.check import QuerySource, read_query, read_text
+from tocsin.language.check import Checked, QuerySource, read_query, read_text
 from tocsin.language.sequence_shapes import ShapedSequence
 from tocsin.model import Filter, Query, Sequence, Subscription
 from tocsin.model.errors import SubscriptionError, TocsinError
@@ -74,7 +74,13 @@ def compile_filter(
     id_: str, source: QuerySource, options: SubscriptionOptions
 ) -> CompiledSubscription[CompiledFilter]:
     """Return a filter in disjunctive normal form; sequences and views are refused."""
-    checked = read_query(source)
+    return compile_checked(id_, source, read_query(source), options)
+
+
+def compile_checked(
+    id_: str, source: QuerySource, checked: Checked, options: SubscriptionOptions
+) -> CompiledSubscription[CompiledFilter]:
+    """Return a filter that has been read from `source` in disjunctive normal form."""
     query = require_filter(checked.query, id_)
     compiled = FilterCompiler().compile(query, id_, checked.normal)
     return CompiledSubscription(query, compiled, options, source if isinstance(source, str) else None)
@@ -99,12 +105,20 @@ class GivenSubscription(NamedTuple):
 
 
 def compile_set(
-    subscriptions: SubscriptionSet, owner: str, compile_one: Compile[Compiled_co], zone: tzinfo = UTC
+    subscriptions: SubscriptionSet,
+    owner: str | None,
+    compile_one: Compile[Compiled_co],
+    zone: tzinfo = UTC,
+    *,
+    own_owners: bool = False,
 ) -> tuple[dict[str, CompiledSubscription[Compiled_co]], list[SubscriptionError]]:
-    """Return the compiled subscriptions by id, and the errors of all that cannot be compiled."""
+    """Return the compiled subscriptions by id, and the errors of all that cannot be compiled.
+
+    They are of `owner`; with `own_owners` an entry of a file may name another.
+    """
     found: dict[str, CompiledSubscription[Compiled_co]] = {}
     errors: list[SubscriptionError] = []
-    for one in given_subscriptions(subscriptions, owner):
+    for one in given_subscriptions(subscriptions, owner, own_owners=own_owners):
         try:
             options = one.options(zone)
             if one.id in found:
