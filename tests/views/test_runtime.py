@@ -12,10 +12,11 @@ import pytest
 
 from tocsin.language import Template, parse
 from tocsin.model import Event, Subscription, View
-from tocsin.model.errors import EventError, SubscriptionError, TocsinError
+from tocsin.model.errors import EventError, SavedError, SubscriptionError, TocsinError
 from tocsin.model.event import DELETIONS
 from tocsin.model.options import SubscriptionOptions
 from tocsin.model.ticks import StreamTicks
+from tocsin.structures.archive import Parts, pack, unpack
 from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.compilation import compile_view
 from tocsin.views.row_family import RowFamily
@@ -32,7 +33,8 @@ def view_of(text: str) -> View:
 
 def row(time: int, *, delete: Any = False, **attributes: Any) -> Event:
     marks = {DELETIONS[0]: True} if delete else {}
-    return Event(f"e{time}", {**attributes, **marks}, "t", time, time)
+    present = {name: value for name, value in attributes.items() if value is not None}
+    return Event(f"e{time}", {**present, **marks}, "t", time, time)
 
 
 def new_runtime(*texts: str) -> ViewRuntime:
@@ -195,3 +197,68 @@ def test_an_interrupted_change_is_followed_from_the_record_of_additions(
     reported = runtime.report(changes, np.ones(len(changes), dtype=np.bool_))
     # Each begins with the answer that was reported last.
     assert lines(reported) == [(0, 1, 2, 9), (0, 2, 2, 8), (1, 0, 1, 4), (1, 1, 9, 10)]
+
+
+ANSWERS = [
+    "select max(x) from table t where x < 900",
+    "select distinct y from table t",
+    "select x, y from table t where y = 'one' or x = 5",
+    "select l.x as one, r.x as other from table t l join table t r on l.y = r.y where l.x < r.x",
+    "select count(*) from table t where y is missing",
+]
+
+
+def test_a_restored_runtime_goes_on_like_the_one_it_was_taken_of() -> None:
+    runtime = new_runtime(*ANSWERS)
+    process(runtime, [row(i, k=i % 7, x=i % 5, y=("one", 2, True, None)[i % 4]) for i in range(20)])
+    process(runtime, [row(20, k=3, delete=True)])
+    unreported = process(runtime, [row(21, k=8, x=6, y="one"), row(22, k=9, x=3)])
+    assert not len(runtime.report(unreported, np.zeros(len(unreported), dtype=np.bool_)))
+    parts = unpack(pack(runtime.snapshot(np.arange(5))))
+    numbers = np.array([7, 0, 3, -1, 1])  # what each is called in the other runtime
+    other = new_runtime()
+    other.tables.declare("new", "k")
+    for old, new in enumerate(numbers.tolist()):
+        if new >= 0:
+            add(other, new, ANSWERS[old])
+    add(other, 5, COUNT)
+    process(other, [row(99, k="old", x=1)])
+    assert other.restore(parts, numbers) == ()
+    assert len(other.tables["new"]) == 0
+    assert [other.answer(new) for new in (7, 0, 3, 1)] == [runtime.answer(old) for old in (0, 1, 2, 4)]
+    for time in range(23, 40):
+        events = [row(time, k=time % 9, x=time % 5, y=("one", 2, True)[time % 3], delete=time % 4 == 0)]
+        one, two = (part.report(process(part, events)) for part in (runtime, other))
+        kept = [place for place, number in enumerate(one.numbers.tolist()) if number != 3]
+        expected = {numbers[one.numbers[place]]: place for place in kept}
+        assert {n for n in two.numbers.tolist() if n != 5} == set(expected)
+        for place, number in enumerate(two.numbers.tolist()):
+            if number != 5:
+                was = expected[number]
+                assert two.old_answer(place) == one.old_answer(was)
+                assert two.new_answer(place) == one.new_answer(was)
+                assert two.as_objects().differences(place) == one.as_objects().differences(was)
+
+
+def test_a_state_that_does_not_fit_is_refused_and_nothing_changes() -> None:
+    runtime = new_runtime("select max(x) from table t where x < 9")
+    process(runtime, [row(1, k=1, x=5)])
+    wide = new_runtime("select count(*) from table t")
+    process(wide, [row(1, k=1, x=2**60 + 1)])
+    other = ViewRuntime()
+    other.tables.declare("t", ["k", "x"])
+    one = np.zeros(1, dtype=np.int64)
+    parts = runtime.snapshot(one)
+    without = Parts(parts.about, {name: part for name, part in parts.members.items() if name != "0/ends"})
+    for wrong, reason in (
+        (other.snapshot(one), "the table `t` has the key `k`, `x` there, and `k` here"),
+        (wide.snapshot(one), "cannot be read by a view: .*no float of 64 bits"),
+        (without, "the state of views is damaged: KeyError: 'ends'"),
+        (Parts({}, {}), "this is no state of views"),
+        (Parts(parts.about | {"format": 9}, parts.members), "another version of Tocsin"),
+        (Parts(parts.about, parts.members | {"unreported": np.array([3])}), "is damaged"),
+    ):
+        with pytest.raises(SavedError, match=reason):
+            runtime.restore(wrong, one)
+        assert runtime.answer(0) == 5
+    assert ViewRuntime().restore(parts, one) == ("t",)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.language.template.columns import Column
 from tocsin.model import Event
-from tocsin.model.values import Opaque
+from tocsin.model.plain_values import plain_value, value_of_plain
 from tocsin.structures.archive import ArchiveReader
 from tocsin.structures.packed_strings import LazyStrings, PackedStrings
 from tocsin.subscriptions.template_ids import PatternIds
@@ -116,37 +114,6 @@ def _cells(plain: Sequence[Any], kind: np.dtype[Any]) -> Column:
     for row, one in enumerate(plain):  # a tuple is one cell, and no row of an array
         column[row] = value_of_plain(one)
     return column
-
-
-def plain_value(value: Any) -> Any:
-    """Return a constant as JSON has it; kinds that JSON lacks are objects with one field."""
-    if isinstance(value, datetime):
-        return {"time": value.isoformat()}
-    if isinstance(value, Opaque):
-        return {"opaque": value.type}
-    if isinstance(value, tuple):
-        return {"list": [plain_value(one) for one in value]}
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 63:
-        return {"int": hex(value)}  # texts of decimal digits have a limit
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise TypeError(f"a value of type {type(value).__name__}")
-
-
-def value_of_plain(plain: Any) -> Any:
-    """Return the constant that `plain_value` wrote."""
-    if not isinstance(plain, dict):
-        return plain
-    ((kind, written),) = plain.items()
-    if kind == "list":
-        return tuple(map(value_of_plain, written))
-    if kind == "opaque":
-        return Opaque(written)
-    if kind == "time":
-        return datetime.fromisoformat(written)
-    return float(written) if kind == "float" else int(written, 16)
 
 
 def plain_event(event: Event) -> list[Any]:

@@ -15,11 +15,13 @@ from tocsin.language.parsing.cursor import closest
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.model import Event, Subscription, View
-from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, TemplateError
+from tocsin.model.errors import EventError, NormalFormError, SavedError, SubscriptionError, TemplateError
 from tocsin.model.options import SubscriptionOptions
 from tocsin.model.subscription import Answer
 from tocsin.model.ticks import StreamTicks
+from tocsin.structures.archive import Parts
 from tocsin.structures.array_types import Bools, Int64s
+from tocsin.views.additions import Addition, Additions
 from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, same_answer
 from tocsin.views.batch import Batch, read_batch
 from tocsin.views.catalog import TableCatalog, quoted
@@ -28,6 +30,7 @@ from tocsin.views.compilation import compile_view
 from tocsin.views.compiled import CompiledView
 from tocsin.views.explanation import ViewExplanation, explain_view
 from tocsin.views.family import Family, family_key, new_family
+from tocsin.views.saved_views import read_views, write_views
 from tocsin.views.table import RowUpdate, StoredTable
 
 _MOST_CHANGES: Final = 4_000_000  # answers that one batch of events may change
@@ -56,15 +59,6 @@ class TableRows(Struct, frozen=True):
     readings: dict[Any, Any]  # by the family's key
 
 
-class _Addition(Struct, frozen=True, eq=False):
-    """One call of `add`, from which a family can be built again. Some of its numbers may have been removed since."""
-
-    family: Any  # the key of its family
-    numbers: IdArray
-    compiled: CompiledView
-    columns: Mapping[str, Column]
-
-
 class ViewRuntime:
     """Keeps tables, and finds the views whose answers a row changes. The caller makes one call at a time.
 
@@ -79,7 +73,7 @@ class ViewRuntime:
         self.tables = TableCatalog()
         self._matcher = matcher
         self._families: dict[Any, Family] = {}
-        self._additions: dict[int, _Addition] = {}  # by number
+        self._additions = Additions()
         self._stale: list[Any] = []  # keys of families
         self._unreported: dict[
             int, Answer
@@ -152,8 +146,7 @@ class ViewRuntime:
             for name in family.tables:
                 self.tables[name].readers[key] = None
         # The record comes first, so that the subscriptions can be removed wherever the call is interrupted.
-        addition = _Addition(key, numbers, compiled, columns)
-        self._additions.update(dict.fromkeys(numbers.tolist(), addition))
+        self._additions.record(Addition(key, numbers, compiled, columns))
         try:
             family.add(numbers, compiled, columns)
         except NormalFormError as fault:
@@ -163,9 +156,9 @@ class ViewRuntime:
         """Remove subscriptions; numbers that are no views are passed over."""
         gone: dict[Any, list[int]] = {}
         for number in numbers:
-            addition = self._additions.pop(number, None)
-            if addition is not None:
-                gone.setdefault(addition.family, []).append(number)
+            key = self._additions.pop(number)
+            if key is not None:
+                gone.setdefault(key, []).append(number)
                 self._unreported.pop(number, None)
         for key, some in gone.items():
             family = self._families[key]
@@ -284,12 +277,53 @@ class ViewRuntime:
         """Return the answers that change as time passes without an event: none, since no view depends on time."""
         return NO_CHANGES
 
+    # saving
+
+    def snapshot(self, numbers: IdArray) -> Parts:
+        """Return the state, with that of these views in this order: tables, and answers that differ from the last reported."""
+        self._rebuild_stale()
+        return write_views(self.tables, self._unreported, numbers)
+
+    def restore(self, parts: Parts, numbers: IdArray) -> tuple[str, ...]:
+        """Replace the state by that of a snapshot; return the names of its tables that are not declared here.
+
+        `numbers` are those that the snapshot was taken with, in its order, as they are called here; -1 for those that
+        are gone. No change of an answer is reported. A declared table that the snapshot lacks has no rows afterwards. What
+        does not fit raises `SavedError`, and nothing changes.
+        """
+        saved = read_views(parts, len(numbers))
+        additions = self._additions.by_family()
+        tables = TableCatalog()
+        for name, table in self.tables.by_name.items():
+            found = saved.tables.get(name, StoredTable(name, table.key))
+            if found.key != table.key:
+                raise SavedError(
+                    f"the table `{name}` has the key {quoted(found.key)} there, and {quoted(table.key)} here"
+                )
+            tables.by_name[name] = found
+            found.readers = {key: None for key in table.readers if key in additions}
+        try:
+            families = {
+                key: self._additions.build(some, tables, self._matcher)[0] for key, some in additions.items()
+            }
+        except EventError as fault:
+            raise SavedError(f"a row of a table cannot be read by a view: {fault}") from fault
+        here = {position: int(numbers[position]) for position in saved.unreported}
+        self.tables.by_name = tables.by_name
+        self._families, self._stale = families, []
+        self._unreported = {
+            number: saved.unreported[position]
+            for position, number in here.items()
+            if number in self._additions
+        }
+        return tuple(name for name in saved.tables if name not in tables)
+
     # answers
 
     def answer(self, number: int) -> Answer:
         """Return a view's present answer."""
         self._rebuild_stale()
-        return self._families[self._additions[number].family].answer(number)
+        return self._families[self._additions.family(number)].answer(number)
 
     def explain(
         self, number: int, subscription: Subscription, event: Event, ticks: StreamTicks
@@ -385,20 +419,15 @@ class ViewRuntime:
         old = self._families.get(key)
         if old is None:  # all its subscriptions have been removed
             return
-        fresh: Family | None = None
-        for addition in {id(one): one for one in self._additions.values() if one.family == key}.values():
-            kept = np.array([self._additions.get(number) is addition for number in addition.numbers.tolist()])
-            if fresh is None:
-                fresh = new_family(addition.compiled, self._matcher)
-                fresh.load(self.tables.contents(fresh.tables))
-            columns = {name: column[kept] for name, column in addition.columns.items()}
-            fresh.add(addition.numbers[kept], addition.compiled, columns)
-            for number in addition.numbers[kept].tolist():
-                try:
-                    before = old.answer(number)
-                except Exception:  # noqa: BLE001, S112 - the old family may be broken anywhere
-                    continue
-                if not same_answer(before, fresh.answer(number)):
-                    self._unreported.setdefault(number, before)
-        if fresh is not None:
-            self._families[key] = fresh
+        additions = self._additions.by_family().get(key)
+        if additions is None:
+            return
+        fresh, numbers = self._additions.build(additions, self.tables, self._matcher)
+        self._families[key] = fresh
+        for number in numbers:
+            try:
+                before = old.answer(number)
+            except Exception:  # noqa: BLE001, S112 - the old family may be broken anywhere
+                continue
+            if not same_answer(before, fresh.answer(number)):
+                self._unreported.setdefault(number, before)
