@@ -12,14 +12,18 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from tocsin.formats.packed_events import pack_events, unpack_events
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event
-from tocsin.model.errors import KindError, TocsinError
+from tocsin.model.errors import KindError, SavedError, TocsinError
 from tocsin.model.options import ALWAYS
 from tocsin.model.ticks import StreamTicks, Tick, read_tick
+from tocsin.structures.archive import Parts
 from tocsin.structures.array_types import Int64s
 
+_SAVED: Final = "tocsin reorder buffer"
+_FORMAT: Final = 1
 _NONE: Final[frozenset[int]] = frozenset()
 _LONGEST: Final = 2**63 - 1
 _FIRST_ROW: Final = np.zeros(1, dtype=np.int64)
@@ -266,6 +270,44 @@ class ReorderBuffer:
         """Return the late events since the last call."""
         late, self.late_events = self.late_events, []
         return late
+
+    def snapshot(self) -> Parts:
+        """Return the events that are held back, and how far each order has come."""
+        held = {tick: sorted(order.waiting) for tick, order in self._orders.items()}
+        about = {
+            "saved": _SAVED,
+            "format": _FORMAT,
+            "late": self.late,
+            "unread": list(self._latest_unread.items()),
+            "orders": [
+                [tick, order.latest, order.released, len(held[tick])] for tick, order in self._orders.items()
+            ],
+        }
+        return Parts(about, {"events": pack_events([event for one in held.values() for _, _, event in one])})
+
+    def restore(self, parts: Parts) -> None:
+        """Replace the state by that of a snapshot; what does not fit raises `SavedError`, and nothing changes.
+
+        Late events that were not yet asked for are forgotten. The delay is that of this buffer.
+        """
+        about = parts.about
+        if about.get("saved") != _SAVED or about.get("format") != _FORMAT:
+            raise SavedError("this is no state of a reorder buffer, or one of another version of Tocsin")
+        try:
+            events = iter(unpack_events(bytes(parts.members["events"])))
+            orders: dict[int, _Order] = {}
+            for tick, latest, released, held in about["orders"]:
+                order = orders[int(tick)] = _Order(self._delay.in_ticks(int(tick)))
+                order.latest, order.released = int(latest), int(released)
+                for _ in range(held):
+                    order.hold(next(events))
+            unread = {stream: int(end) for stream, end in about["unread"]}
+            late = int(about["late"])
+            if next(events, None) is not None:
+                raise ValueError("it has too many events")
+        except (ValueError, KeyError, TypeError, StopIteration) as fault:
+            raise SavedError(f"the events that wait for their turn are damaged: {fault}") from fault
+        self._orders, self._latest_unread, self.late, self.late_events = orders, unread, late, []
 
     def _order(self, stream: str | None) -> _Order:
         return self._order_of(self._ticks.length(stream))

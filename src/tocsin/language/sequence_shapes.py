@@ -30,7 +30,7 @@ from tocsin.model import queries
 from tocsin.model.conditions import And, Predicate, leaves
 from tocsin.model.errors import LanguageError
 from tocsin.model.queries import Query, computations_of, conditions_of, sequences_in
-from tocsin.model.terms import Arithmetic, Attribute, Literal, Parameter, Term, subterms
+from tocsin.model.terms import Arithmetic, Attribute, Literal, Negative, Parameter, Term, subterms
 from tocsin.model.values import Value
 
 
@@ -181,10 +181,12 @@ def _free_parameters(query: queries.Sequence) -> set[str]:
     """Return the parameters that decide nothing, whatever constant of their kind they are replaced by.
 
     The constant is compared with an attribute, by itself or after arithmetic with other attributes, in a conjunction of
-    predicates; if by itself, nothing else restricts this attribute of this step to constants. So no condition is found to
-    hold never, nothing is merged, and nothing is computed before an event comes.
+    predicates; if by itself, nothing else restricts this attribute of this step to constants; if in arithmetic, nothing
+    else is the same but for its constants. So no condition is found to hold never, nothing is merged, and nothing is
+    computed before an event comes.
     """
     restricted = _restricted(query)
+    repeated = _parameters_of_repeated(query)
     found: set[str] = set()
     for number, step in enumerate(query.steps):
         for condition in conditions_of(step):
@@ -201,7 +203,7 @@ def _free_parameters(query: queries.Sequence) -> set[str]:
                     owner = _owner(query, number, one.subject)
                     if restricted[None] == 0 and restricted[owner] == 1:
                         found.add(one.operands[0].name)
-    return found
+    return found - repeated
 
 
 _Owned: TypeAlias = tuple[int, str] | None
@@ -216,6 +218,52 @@ def _restricted(query: queries.Sequence) -> Counter[_Owned]:
         for leaf in leaves(condition)
         if len(attributes := set(_attributes_of(leaf))) == 1
     )
+
+
+def _parameters_of_repeated(query: queries.Sequence) -> set[str]:
+    """Return the parameters of arithmetic that some other arithmetic equals if its constants do.
+
+    One program computes equal arithmetic once. Predicates over an event of their step are in programs of that step; other
+    predicates and computed values may be in any.
+    """
+    seen: dict[str, list[tuple[int | None, set[str]]]] = {}
+
+    def note(number: int | None, owner: int, term: Term) -> None:
+        for part in subterms(term):
+            if isinstance(part, (Arithmetic, Negative)):
+                names = {inner.name for inner in subterms(part) if isinstance(inner, Parameter)}
+                seen.setdefault(_without_constants(query, owner, part), []).append((number, names))
+
+    for number, step in enumerate(query.steps):
+        for one in (leaf for condition in conditions_of(step) for leaf in leaves(condition)):
+            owners = {_owner(query, number, attribute) for attribute in _attributes_of(one)}
+            place = number if any(owner is not None and owner[0] == number for owner in owners) else None
+            for term in (one.subject, *one.operands):
+                note(place, number, term)
+        for computation in computations_of(step):
+            note(None, number, computation.term)
+    for item in query.select:
+        note(None, len(query.steps) - 1, item.term)
+    return {
+        name
+        for uses in seen.values()
+        for i, (place, names) in enumerate(uses)
+        if any(i != j and (place is None or other in (None, place)) for j, (other, _) in enumerate(uses))
+        for name in names
+    }
+
+
+def _without_constants(query: queries.Sequence, number: int, term: Term) -> str:
+    """Return the text of a term of a step without its constants; equal attributes have equal texts."""
+    if isinstance(term, (Literal, Parameter)):
+        return "?"
+    if isinstance(term, Arithmetic):
+        left, right = (_without_constants(query, number, side) for side in (term.left, term.right))
+        return f"({left} {term.operator} {right})"
+    if isinstance(term, Negative):
+        return f"-{_without_constants(query, number, term.term)}"
+    owner = _owner(query, number, term) if isinstance(term, Attribute) else None
+    return repr(term) if owner is None else repr(owner)
 
 
 def _attributes_of(predicate: Predicate) -> Iterator[Attribute]:

@@ -11,9 +11,12 @@ from tocsin.matching.timed_batch import TimedBatch
 from tocsin.sequences.compiling.compiler import CompiledSequence
 from tocsin.sequences.inspection import SequenceState
 from tocsin.sequences.matches import SequenceMatches
+from tocsin.structures.archive import Parts
+from tocsin.structures.array_types import Bools, Int64s
 
 if TYPE_CHECKING:
     from tocsin.sequences.running.matcher import SequenceStats  # it imports Numba
+    from tocsin.sequences.running.saving import SavedMatcher
 
 
 class SequenceMatcher(Protocol):
@@ -40,3 +43,21 @@ class InspectableSequenceMatcher(SequenceMatcher, Protocol):
 
     def stats(self) -> SequenceStats:
         """Return how much is stored and how much work was done."""
+
+    def snapshot(self) -> Parts:
+        """Return all partial matches; the matches of `process` must have been read."""
+
+    def read_snapshot(self, parts: Parts) -> SavedMatcher:
+        """Return a snapshot, checked, or raise `SavedError`; nothing changes."""
+
+    def nothing_saved(self) -> SavedMatcher:
+        """Return the snapshot of a new matcher."""
+
+    def restore(self, saved: SavedMatcher) -> int:
+        """Replace all partial matches by those of a snapshot; return how many no subscription can continue."""
+
+    def first_ends(self, numbers: IdArray) -> tuple[Int64s, Bools]:
+        """Return the first end that each subscription sees, and whether it is known."""
+
+    def set_first_ends(self, numbers: IdArray, first_ends: Int64s) -> None:
+        """Have subscriptions see the events from an end on, each from its own."""

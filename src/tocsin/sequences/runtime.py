@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as AbstractSequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -22,18 +22,24 @@ from tocsin.language.text_shapes import MOST_SHAPES
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence, Subscription
-from tocsin.model.errors import SubscriptionError, TemplateError, TocsinError
+from tocsin.model.errors import SavedError, SubscriptionError, TemplateError, TocsinError
 from tocsin.model.event import is_deletion
-from tocsin.model.options import ALWAYS, SubscriptionOptions
+from tocsin.model.options import ALWAYS, FOREVER, SubscriptionOptions
 from tocsin.model.ticks import StreamTicks, Tick, read_tick
 from tocsin.sequences.compiling.compiler import CompiledSequence, compile_sequence
 from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.explanation import SequenceExplanation, explain_sequence
 from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.matches import SequenceMatches
+from tocsin.sequences.saved_schedule import EXPIRED, SAVED, SavedSchedule, Standing, read_ticks_of
 from tocsin.sequences.scheduled_matcher import ScheduledMatcher
 from tocsin.sequences.shown_times import ShownTimes
 from tocsin.sequences.ticks import asks_in_units, common_tick
+from tocsin.structures.archive import Parts
+from tocsin.structures.array_types import Int64s
+from tocsin.structures.compact_parts import joined
+
+FORMAT: Final = 1  # of snapshots; raised whenever an older Tocsin could misread one
 
 
 class CompiledSequences(Struct, frozen=True):
@@ -80,6 +86,8 @@ class _Reader(Struct, eq=False):
     tick: int
     in_units: bool
     left: int
+    valid_from: int
+    valid_until: int
     is_dependency: bool = True  # whether its published stream counts in the search for cycles
 
 
@@ -168,20 +176,20 @@ class SequenceRuntime:
         id_: str,
     ) -> None:
         """Add one subscription for each number; the rows of a template take their constants from `columns`."""
-        valid_from, valid_until = options.validity.in_ticks(compiled.tick)
+        validity = options.validity.in_ticks(compiled.tick)
         parts = [(numbers, compiled.compiled, columns)]
         if compiled.each is not None:
             parts = [(numbers[i : i + 1], one, {}) for i, one in enumerate(compiled.each)]
         for own, one, constants in parts:
-            matcher, first_end = self._record(own, one, compiled, valid_from, id_)
-            matcher.add(own, one, constants, first_end, valid_until)
+            matcher, first_end = self._record(own, one, compiled, validity, id_)
+            matcher.add(own, one, constants, first_end, validity[1])
 
     def _record(
         self,
         numbers: IdArray,
         compiled: CompiledSequence,
         whole: CompiledSequences,
-        valid_from: int,
+        validity: tuple[int, int],
         id_: str,
     ) -> tuple[ScheduledMatcher, int]:
         """Record subscriptions, and return the matcher to add them to, and the first end that they see."""
@@ -194,13 +202,13 @@ class SequenceRuntime:
         matcher = self._matchers.get(tick)
         if matcher is None:
             matcher = self._matchers[tick] = ScheduledMatcher(self._new_matcher())
-        first_end = max(valid_from, self._buffer.latest(compiled.reads, tick) + 1)
+        first_end = max(validity[0], self._buffer.latest(compiled.reads, tick) + 1)
         try:
             self._dependencies.add(compiled.reads, name)
         except SubscriptionError as fault:
             raise SubscriptionError(fault.reason, id_) from None
         # The record comes first, so that the subscriptions can be removed wherever the call is interrupted.
-        reader = _Reader(compiled, tick, whole.in_units, len(numbers))
+        reader = _Reader(compiled, tick, whole.in_units, len(numbers), *validity)
         self._readers.update(dict.fromkeys(numbers.tolist(), reader))
         self.streams.update(compiled.reads)
         if name is not None:
@@ -286,6 +294,58 @@ class SequenceRuntime:
         matcher = ScheduledMatcher(self._new_matcher())
         matcher.add(np.zeros(1, dtype=np.int64), compiled, {}, ALWAYS)
         return compiled, matcher
+
+    # saving
+
+    def snapshot(self, numbers: IdArray) -> Parts:
+        """Return the state, with that of these subscriptions in this order: all partial matches and what they need."""
+        parts = {str(tick): matcher.snapshot(numbers) for tick, matcher in self._matchers.items()}
+        return joined(parts, {"saved": SAVED, "format": FORMAT})
+
+    def restore(self, parts: Parts, numbers: IdArray) -> int:
+        """Replace the state by that of a snapshot; return how many partial matches no subscription can continue.
+
+        `numbers` are those that the snapshot was taken with, in its order, as they are called here; -1 for those that
+        are gone. Other subscriptions see only later events. The reorder buffer must have been restored before. What does
+        not fit raises `SavedError`, and nothing changes.
+        """
+        saved = self._read_snapshot(parts, len(numbers))
+        dropped = 0
+        for tick, matcher in self._matchers.items():
+            own, first_ends = self._first_ends(tick, saved[tick], numbers)
+            dropped += matcher.restore(saved[tick], own, first_ends)
+        return dropped
+
+    def _read_snapshot(self, parts: Parts, count: int) -> dict[int, SavedSchedule]:
+        """Return the snapshot of each matcher by the length of a tick; matchers that are not there are made."""
+        ticks = read_ticks_of(parts, FORMAT)
+        made = {tick: self._matchers.get(tick) or ScheduledMatcher(self._new_matcher()) for tick in ticks}
+        saved = {tick: made[tick].read_snapshot(one) for tick, one in ticks.items()}
+        if any(len(one.standings) != count for one in saved.values()):
+            raise SavedError(f"the partial matches are not those of {count:,} sequences")
+        self._matchers |= made
+        return {
+            tick: saved.get(tick) or matcher.nothing_saved(count) for tick, matcher in self._matchers.items()
+        }
+
+    def _first_ends(self, tick: int, saved: SavedSchedule, numbers: IdArray) -> tuple[IdArray, Int64s]:
+        """Return the subscriptions of a matcher, and the first end that each of them sees after `restore`."""
+        mine = self._readers if len(self._matchers) == 1 else self._numbers_with(tick)
+        own = np.fromiter(mine, dtype=np.int64, count=len(mine))
+        standings, first_ends = saved.of(numbers, own)
+        first_ends[standings == Standing.EXPIRED] = EXPIRED
+        begun: dict[int, int] = {}  # by the reader
+        for row in np.flatnonzero(standings != Standing.ACTIVE).tolist():
+            reader = self._readers[own.item(row)]
+            if standings[row] == Standing.UNKNOWN or reader.valid_until == FOREVER:
+                if id(reader) not in begun:
+                    latest = max(self._buffer.latest(reader.compiled.reads, tick), saved.processed)
+                    begun[id(reader)] = max(reader.valid_from, latest + 1)
+                first_ends[row] = begun[id(reader)]
+        return own, first_ends
+
+    def _numbers_with(self, tick: int) -> list[int]:
+        return [number for number, reader in self._readers.items() if reader.tick == tick]
 
     # inspection
 

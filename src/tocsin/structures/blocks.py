@@ -89,3 +89,11 @@ def copy_row(rows: Int64s, source: int, target: int) -> None:
     """Copy a row of two integers."""
     rows[target, 0] = rows[source, 0]
     rows[target, 1] = rows[source, 1]
+
+
+def block_size(rows: int) -> int:
+    """Return the number of rows in the smallest block with at least `rows` rows, for callers outside of kernels."""
+    half = 1
+    while 2 * half < rows:
+        half *= 2
+    return next(size for size in (half, half + half // 2, 2 * half) if size >= rows)

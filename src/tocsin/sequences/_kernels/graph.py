@@ -144,12 +144,18 @@ def clear_places(state: State, entries: Int64s) -> None:
 
 @kernel
 def rekey(state: State, node: int, keyed: int) -> None:
-    """Switch the index of keys on or off for the instances at a node; there must be room."""
+    """Switch the index of keys on or off for the instances at a node; there must be room.
+
+    The instances of a key are in the order of all, from the last one to the first.
+    """
+    rows = state.instances.rows
     instance = np.int64(state.places.rows[node, PlaceColumn.FIRST])
+    while instance >= 0 and rows[instance, InstanceColumn.NEXT] >= 0:
+        instance = rows[instance, InstanceColumn.NEXT]
     while instance >= 0:
         if keyed:
             enter_key(state, instance)
         else:
             leave_key(state, instance)
-        instance = state.instances.rows[instance, InstanceColumn.NEXT]
+        instance = rows[instance, InstanceColumn.PREVIOUS]
     state.places.rows[node, PlaceColumn.KEYED] = keyed

@@ -56,7 +56,7 @@ class _Writer:
         self._slots = slots
         self._code: list[tuple[int, int | _Label, int, int]] = []
         self._columns: dict[Column, int] = {}
-        self._constants: dict[Literal | Parameter, int] = {}
+        self._constants: list[Literal | Parameter] = []
         self._results: dict[ir.Value, int] = {}  # results computed on every path so far
         self._scratch = 0
 
@@ -125,7 +125,11 @@ class _Writer:
         return self._results[value]
 
     def _constant(self, constant: Literal | Parameter) -> int:
-        return operand(Mode.CONSTANT, self._constants.setdefault(constant, len(self._constants)))
+        # Equal literals are not merged, so that a shape of sequences has the automaton of each of its texts.
+        if isinstance(constant, Literal) or constant not in self._constants:
+            self._constants.append(constant)
+            return operand(Mode.CONSTANT, len(self._constants) - 1)
+        return operand(Mode.CONSTANT, self._constants.index(constant))
 
     def _compute(self, value: ir.Value) -> int:
         """Write the code that computes a value, and return the operand of the result."""

@@ -1,24 +1,30 @@
 """Digests of conditions and constants: places with equal digests are shared.
 
 A digest is two numbers of 64 bits: two integers for a part that all rows of a template share, or else two arrays with a
-number for each row.
+number for each row. Digests are the same in every process, because snapshots name places by them.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import Enum
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from tocsin.language.normal import Cnf, Dnf
 from tocsin.language.template.columns import Column
+from tocsin.matching.encoding.codes import is_exact
 from tocsin.matching.encoding.conjunctions import is_exact_column
 from tocsin.model.conditions import Predicate
-from tocsin.model.terms import Literal, Parameter, Term
-from tocsin.model.values import Value, kind_of
+from tocsin.model.terms import Alternatives, Literal, Parameter, Term
+from tocsin.model.values import Opaque
 from tocsin.structures.array_types import Int64s, UInt64s
 
 Word: TypeAlias = int | UInt64s
@@ -28,7 +34,6 @@ _FACTORS: Final = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)
 _STEPS: Final = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _SHIFT: Final = 31
 _MASK: Final = 2**64 - 1
-_EXACT: Final = 2**53
 
 
 @lru_cache(maxsize=1 << 12)  # most are of forms, and of what a form lacks
@@ -66,18 +71,41 @@ def _combine_integers(digests: Sequence[Digest]) -> Digest:
     return lanes[0], lanes[1]
 
 
+def digest_of_parts(whole: object) -> Digest:
+    """Return the digest of text, bytes, numbers, enumerations, and tuples and structs of these."""
+    return _words(b"".join(_plain(whole)))
+
+
 def digest_of_value(term: Literal | Parameter, columns: Mapping[str, Column]) -> Digest:
     """Return the digest of a constant or parameter; equal numbers have equal digests, whatever their type."""
     if isinstance(term, Literal):
-        return digest_of(_hash_value(term.value))
+        first, second = _words_of_value(term.value)
+        return _mix(first, 0), _mix(second, 1)
     column = columns[term.name]
     if len(column) == 1 and column.dtype == np.object_:
-        return digest_of(_hash_value(column[0]))
+        first, second = _words_of_value(column[0])
+        return _mix(first, 0), _mix(second, 1)
     if is_exact_column(column):
         words = (column.astype(np.float64) + 0.0).view(np.uint64)
-    else:
-        words = np.array([_hash_value(value) for value in column.tolist()], dtype=np.uint64)
-    return _mix(words, 0), _mix(words, 1)
+        return _mix(words, 0), _mix(words, 1)
+    rows = _rows_of_words(column)
+    return _mix(rows[:, 0], 0), _mix(rows[:, 1], 1)
+
+
+def _rows_of_words(column: Column) -> UInt64s:
+    """Return the two words of each value of a column; those of a repeated string are computed once."""
+    known: dict[str, int] = {}
+    found: list[tuple[int, int]] = []
+    positions: list[int] = []
+    for value in column.tolist():
+        position = known.get(value) if type(value) is str else None
+        if position is None:
+            position = len(found)
+            found.append(_words_of_value(value))
+            if type(value) is str:
+                known[value] = position
+        positions.append(position)
+    return np.array(found, dtype=np.uint64).reshape(-1, 2)[positions]
 
 
 def digest_of_normal(normal: Dnf | Cnf, columns: Mapping[str, Column]) -> Digest:
@@ -106,7 +134,7 @@ def _cached_digest(predicate: Predicate) -> Digest:
 def _digest(predicate: Predicate, columns: Mapping[str, Column]) -> Digest:
     parts = [_term_digest(operand, columns) for operand in predicate.operands]
     return combine(
-        [digest_of(hash(predicate.operator.value)), _term_digest(predicate.subject, columns), *parts]
+        [_digest_of_name(predicate.operator.value), _term_digest(predicate.subject, columns), *parts]
     )
 
 
@@ -114,11 +142,18 @@ def _term_digest(term: Term, columns: Mapping[str, Column]) -> Digest:
     """Return the digest of a term; a parameter gives one digest per row."""
     if isinstance(term, (Literal, Parameter)):
         return digest_of_value(term, columns)
+    if isinstance(term, Alternatives):
+        return _combine_unordered([_predicate_digest(one, columns) for one in term.predicates])
     inner = [getattr(term, name) for name in ("left", "right", "term") if hasattr(term, name)]
     if not inner:
-        return digest_of(hash(term))
+        return digest_of_parts(term)
     operator = getattr(term, "operator", "-")
-    return combine([digest_of(hash(str(operator))), *(_term_digest(part, columns) for part in inner)])
+    return combine([_digest_of_name(str(operator)), *(_term_digest(part, columns) for part in inner)])
+
+
+@lru_cache(maxsize=1 << 8)
+def _digest_of_name(name: str) -> Digest:
+    return digest_of_parts(name)
 
 
 def _combine_unordered(digests: list[Digest]) -> Digest:
@@ -157,12 +192,43 @@ def _as_unsigned(word: Word) -> Any:
     return np.uint64(word) if isinstance(word, int) else word
 
 
-def _hash_value(value: Value | tuple[Any, ...]) -> int:
-    """Return the hash of a value; equal numbers have equal hashes."""
-    # Python hashes an integer to a remainder, so many integers collide: their digits are hashed instead.
-    if isinstance(value, tuple):
-        return hash(tuple(str(_hash_value(member)) for member in value)) & _MASK
-    if isinstance(value, float) or (type(value) is int and -_EXACT <= value <= _EXACT):
+def _words_of_value(value: object) -> tuple[int, int]:
+    """Return two words for a value; equal numbers have equal words."""
+    if type(value) is float or (type(value) is int and is_exact(value)):
         bits: int = struct.unpack("<Q", struct.pack("<d", value + 0.0))[0]
-        return bits
-    return hash((kind_of(value), str(value) if type(value) is int else value)) & _MASK
+        return bits, bits
+    if isinstance(value, tuple):
+        return _words(b"".join(struct.pack("<QQ", *_words_of_value(member)) for member in value))
+    return _words(b"".join(_plain(value)))
+
+
+def _words(data: bytes) -> tuple[int, int]:
+    # Two strings with one digest would read each other's matches: only a hash that resists is safe from malice.
+    first, second = struct.unpack("<QQ", blake2b(data, digest_size=16).digest())
+    return first, second
+
+
+def _plain(part: object) -> list[bytes]:
+    """Return a part as bytes that differ from those of any part that is not equal to it."""
+    if isinstance(part, Enum):
+        return _plain(part.value)
+    if isinstance(part, Struct):
+        return [b"{", *_plain(type(part).__name__), *_plain(astuple(part))]
+    if isinstance(part, (tuple, list)):
+        return [b"(%d:" % len(part), *(piece for one in part for piece in _plain(one))]
+    if isinstance(part, float):
+        kind, data = b"n", (hex(int(part)) if part.is_integer() else part.hex()).encode()
+    elif type(part) is int:
+        kind, data = b"n", hex(part).encode()
+    elif isinstance(part, str):
+        kind, data = b"s", part.encode(errors="surrogatepass")
+    elif isinstance(part, bytes):
+        kind, data = b"b", part
+    elif isinstance(part, datetime):
+        kind, data = b"d", part.isoformat().encode()
+    elif isinstance(part, Opaque):
+        kind, data = b"o", part.type.encode()
+    else:
+        assert part is None or isinstance(part, bool)  # noqa: S101 - conditions and programs have no other parts
+        kind, data = b"t", str(part).encode()
+    return [kind, b"%d:" % len(data), data]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -53,6 +54,19 @@ class EventStore:
                 rows_of.setdefault(place, []).append(number - self._firsts[place])
         for place, rows in rows_of.items():
             self._batches[place].read_ahead(np.array(rows, dtype=np.int64))
+
+    def several(self, numbers: Int64s) -> list[Event]:
+        """Return the events with these numbers, which ascend and were not collected."""
+        self.read_ahead(numbers)
+        return [self[number] for number in numbers.tolist()]
+
+    def restore(self, events: Sequence[Event]) -> None:
+        """Replace all events by others, which are numbered from 0 on."""
+        self._firsts, self._batches = ([0], [TimedBatch(events)]) if events else ([], [])
+        self._singles = {}
+        self._next = self.count = len(events)
+        self.threshold = max(_FEWEST, 2 * self.count)
+        self.has_rows = False
 
     def get(self, number: int) -> Event | None:
         """Return an event, or None if it was collected."""

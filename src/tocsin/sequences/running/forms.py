@@ -16,6 +16,7 @@ from tocsin.sequences._kernels.instructions import MODE_BITS, Do, Mode, Tag
 from tocsin.sequences.automaton import Edge, Node, Output
 from tocsin.sequences.programs import NOTHING, Program
 from tocsin.sequences.running.columns import Columns
+from tocsin.sequences.running.digests import Digest, digest_of_parts
 from tocsin.sequences.running.state import FormProgram, SpanColumn, State
 from tocsin.sequences.running.values import ValueCodec
 from tocsin.structures.array_types import Int32s, Int64s
@@ -35,7 +36,7 @@ class Form(Struct, frozen=True, eq=False):
     columns: Int64s  # the numbers of its columns, each as often as a program uses it
     spans: tuple[tuple[int, int], ...]  # the begin and length of its programs in the code
     constants: int
-    digest: int  # of its identity
+    digest: Digest  # of its identity
 
     @property
     def stream(self) -> str | None:
@@ -142,7 +143,7 @@ class FormTable:
         rebinds = node is not None and node.rebind is not None
         forms.rebinds[number] = rebinds + _static_rebind(target)
         forms.keys[number], forms.key_count[number] = first, len(keys)
-        form = Form(number, node, output, counted, tuple(spans), offset, hash(identity))
+        form = Form(number, node, output, counted, tuple(spans), offset, digest_of_parts(identity))
         self.forms[number : number + 1] = [form]
         return state._replace(forms=forms), form
 

@@ -52,6 +52,11 @@ class GarbageCollector:
         if strings or events:
             self._collect_references(state, strings=strings, events=events)
 
+    def restart(self, state: State) -> None:
+        """Begin anew with the instances of another state."""
+        self._instances = max(_FEWEST, 2 * int(state.counters[_LIVE]))
+        self._links = max(_FEWEST, 2 * int(state.counters[_LINKS]))
+
     def bytes(self, state: State) -> int:
         """Return about how many bytes the instances and their values take."""
         live, top = int(state.counters[StateCounter.LIVE]), int(state.counters[StateCounter.TOP])

@@ -38,6 +38,13 @@ _EDGE: Final = 1
 _REBIND: Final = 2
 
 
+class _Static(Struct, frozen=True):
+    """A static part in the normal form that a matcher takes, and in the one by which places are identified."""
+
+    normal: Dnf | Cnf
+    canonical: Dnf | Cnf
+
+
 class _Level(Struct, frozen=True):
     """One place of an automaton, for all rows of a template: its form, and the normal forms of its static parts."""
 
@@ -46,9 +53,9 @@ class _Level(Struct, frozen=True):
     target: Node | Output
     form: Form
     direct: Form | None  # of places whose edge is in no index, although it has a static part
-    enters: Dnf | Cnf | None
-    guards: Dnf | Cnf | None = None
-    rebinds: Dnf | Cnf | None = None
+    enters: _Static | None
+    guards: _Static | None = None
+    rebinds: _Static | None = None
 
     @property
     def longest(self) -> Literal | Parameter:
@@ -115,9 +122,13 @@ class GraphWriter:
 
     def _static(
         self, predicates: PredicateIndex, stream: str, static: Condition, known: Condition
-    ) -> Dnf | Cnf | None:
-        """Return the normal form of a static part with the known condition, which makes it more selective."""
-        return None if static == TRUE else predicates.normal(stream, all_of([known, static]))
+    ) -> _Static | None:
+        """Return the normal forms of a static part with the known condition, which makes it more selective."""
+        if static == TRUE:
+            return None
+        whole = all_of([known, static])
+        normal = predicates.normal(stream, whole)
+        return _Static(normal, predicates.canonical(stream, whole, normal))
 
     def _enter(
         self, level: _Level, sources: IdArray, columns: Mapping[str, Column], made: list[IdArray]
@@ -127,9 +138,9 @@ class GraphWriter:
         statics = (level.enters, level.guards, level.rebinds)
         digest = digests.combine(
             [
-                digests.digest_of(level.form.digest),
+                level.form.digest,
                 *(
-                    digests.digest_of(0) if one is None else digests.digest_of_normal(one, columns)
+                    digests.digest_of(0) if one is None else digests.digest_of_normal(one.canonical, columns)
                     for one in statics
                 ),
                 *(digests.digest_of_value(one, columns) for program in programs for one in program.constants),
@@ -186,13 +197,13 @@ class GraphWriter:
         if level.enters is None or direct:
             kernels.link_always(places, self.state.graph.stream_always, new)
         if level.guards is not None and isinstance(level.target, Node):
-            self._add_filters(level.guards, level.target.stream, new, columns)
+            self._add_filters(level.guards.normal, level.target.stream, new, columns)
         if level.rebinds is not None:
             places.rows[new, PlaceColumn.STATICS] |= _REBIND
-            self.edges.add(2 * new + 1, level.rebinds, columns)
+            self.edges.add(2 * new + 1, level.rebinds.normal, columns)
         if level.enters is not None and not direct:
             places.rows[new, PlaceColumn.STATICS] |= _EDGE
-            self.edges.add(2 * new, level.enters, columns)
+            self.edges.add(2 * new, level.enters.normal, columns)
 
     def _add_filters(
         self, guards: Dnf | Cnf, stream: str, new: IdArray, columns: Mapping[str, Column]

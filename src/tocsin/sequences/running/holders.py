@@ -40,6 +40,11 @@ class HolderTable:
         known = self._entry_of
         return np.array([known[number] for number in numbers.tolist() if number in known], dtype=np.int64)
 
+    def positions(self, numbers: IdArray) -> IdArray:
+        """Return the entry of each subscription, or -1 for an unknown number."""
+        known = self._entry_of
+        return np.array([known.get(number, -1) for number in numbers.tolist()], dtype=np.int64)
+
     def holder(self, entry: int) -> Holder:
         """Return the holder of an entry."""
         holder = self._by_entry[entry]

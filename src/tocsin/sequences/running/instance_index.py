@@ -23,6 +23,10 @@ class InstanceIndexTuner:
         self.next_review = _INTERVAL  # when so many instances have been made
         self.switched = 0
 
+    def restart(self, made: int) -> None:
+        """Begin anew, after so many instances have been made."""
+        self.next_review = made + _INTERVAL
+
     def tune(self, state: State) -> State:
         """Return the state with the index switched at the nodes where that pays."""
         places, top = state.places, hash_index.top_entry(state.graph.entries)

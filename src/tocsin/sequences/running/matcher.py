@@ -18,6 +18,7 @@ from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.errors import EventError, SubscriptionError
 from tocsin.model.event import Event
 from tocsin.model.options import ALWAYS
+from tocsin.model.values import Value
 from tocsin.sequences._kernels import events as kernels
 from tocsin.sequences._kernels.graph import enter_holders
 from tocsin.sequences.automaton import Automaton
@@ -34,6 +35,7 @@ from tocsin.sequences.running.holders import Holder, HolderTable
 from tocsin.sequences.running.inspection import Inspector
 from tocsin.sequences.running.instance_index import InstanceIndexTuner
 from tocsin.sequences.running.outputs import OutputReader
+from tocsin.sequences.running.saving import MatcherSaver, Progress, SavedMatcher
 from tocsin.sequences.running.state import (
     AutomatonStateAddress,
     Death,
@@ -46,7 +48,8 @@ from tocsin.sequences.running.state import (
 from tocsin.sequences.running.values import ValueCodec
 from tocsin.structures import hash_index
 from tocsin.structures.addresses import Addressed
-from tocsin.structures.array_types import Int32s, Int64s
+from tocsin.structures.archive import Parts
+from tocsin.structures.array_types import Bools, Int32s, Int64s
 from tocsin.structures.growth import bytes_of
 
 _NONE: Final = np.empty(0, dtype=np.int64)
@@ -108,6 +111,14 @@ class AutomatonMatcher:
         self._holders = HolderTable()
         self._collector = GarbageCollector(self._codec, self._events, memory_limit)
         self._tuner = InstanceIndexTuner()
+        self._saver = MatcherSaver(
+            mode=mode,
+            graph=self._graph,
+            codec=self._codec,
+            events=self._events,
+            collector=self._collector,
+            tuner=self._tuner,
+        )
         self._addressed = Addressed[State](AutomatonStateAddress)
         self._processed = 0
         self._matched = 0
@@ -122,26 +133,32 @@ class AutomatonMatcher:
 
     def add(self, numbers: IdArray, compiled: CompiledSequence, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
-        timed = {name for name, column in columns.items() if has_any(column, datetime)}
-        if not compiled.automaton.by_row and not (
-            timed and timed & parameters_in_programs(compiled.automaton)
-        ):
-            self._add(np.ascontiguousarray(numbers, dtype=np.int64), compiled.automaton, columns)
+        numbers = np.ascontiguousarray(numbers, dtype=np.int64)
+        alone = _rows_to_compile(compiled.automaton, columns, len(numbers))
+        if not alone.any():
+            self._add(numbers, compiled.automaton, columns)
             return
-        # The compiler reads a text beside a timestamp constant as a timestamp, so it has to see the constant.
-        for row in range(len(numbers)):
-            values = bindings_at(columns, row)
-            automaton = compile_expression(
-                bind_expression(compiled.expression, values, bound_names(compiled.query, values)),
-                mode=self.mode,
-                full=compiled.full,
-                publish=compiled.publishes,
-            )
-            try:
-                self._add(np.ascontiguousarray(numbers[row : row + 1], dtype=np.int64), automaton, {})
-            except BaseException:
-                self.remove(numbers[:row])
-                raise
+        if not alone.all():
+            together = {name: column[~alone] for name, column in columns.items()}
+            self._add(numbers[~alone], compiled.automaton, together)
+        try:
+            for row in np.flatnonzero(alone).tolist():
+                self._add_row(numbers[row : row + 1], compiled, bindings_at(columns, row))
+        except BaseException:
+            self.remove(numbers)
+            raise
+
+    def _add_row(
+        self, number: IdArray, compiled: CompiledSequence, values: Mapping[str, Value | tuple[Value, ...]]
+    ) -> None:
+        """Add the row of a template that has these values."""
+        automaton = compile_expression(
+            bind_expression(compiled.expression, values, bound_names(compiled.query, values)),
+            mode=self.mode,
+            full=compiled.full,
+            publish=compiled.publishes,
+        )
+        self._add(number, automaton, {})
 
     def _add(self, numbers: IdArray, automaton: Automaton, columns: Mapping[str, Column]) -> None:
         if not len(numbers):
@@ -332,6 +349,36 @@ class AutomatonMatcher:
             reader.values,
         )
 
+    # saving
+
+    def snapshot(self) -> Parts:
+        """Return all partial matches; the matches of `process` must have been read."""
+        return self._saver.snapshot(Progress(self._processed, self._matched))
+
+    def read_snapshot(self, parts: Parts) -> SavedMatcher:
+        """Return a snapshot, checked, or raise `SavedError`; nothing changes."""
+        return self._saver.read(parts)
+
+    def nothing_saved(self) -> SavedMatcher:
+        """Return the snapshot of a new matcher."""
+        return SavedMatcher()
+
+    def restore(self, saved: SavedMatcher) -> int:
+        """Replace all partial matches by those of a snapshot; return how many no subscription can continue."""
+        dropped = self._saver.restore(saved)
+        self._processed, self._matched = saved.progress.events, saved.progress.matches
+        return dropped
+
+    def first_ends(self, numbers: IdArray) -> tuple[Int64s, Bools]:
+        """Return the first end that each subscription sees, and whether it is known."""
+        entries = self._holders.positions(numbers)
+        since = self._graph.state.holders.since[np.maximum(entries, 0)] if len(self._holders) else entries
+        return since + 1, entries >= 0
+
+    def set_first_ends(self, numbers: IdArray, first_ends: Int64s) -> None:
+        """Have subscriptions see the events from an end on, each from its own."""
+        self._graph.state.holders.since[self._holders.entries(numbers)] = first_ends - 1
+
     # inspection
 
     def inspect(self, number: int, samples: int = 3) -> SequenceState:
@@ -349,7 +396,7 @@ class AutomatonMatcher:
         edges, filters = self._graph.edges.matcher.stats(), self._graph.filters.matcher.stats()
         live = np.flatnonzero(state.places.rows[:top, PlaceColumn.USES] > 0)
         is_end = state.forms.is_end[state.places.rows[live, PlaceColumn.FORM]] > 0
-        deaths = (self._graph.deaths + state.places.deaths[live].sum(axis=0)).tolist()
+        deaths = self._saver.deaths().tolist()
         counters = state.counters.tolist()
         return SequenceStats(
             subscriptions=len(self._holders),
@@ -373,6 +420,18 @@ class AutomatonMatcher:
             edges=edges,
             filters=filters,
         )
+
+
+def _rows_to_compile(automaton: Automaton, columns: Mapping[str, Column], rows: int) -> Bools:
+    """Return which rows of a template have to be compiled one by one.
+
+    The compiler reads a text beside a timestamp constant as a timestamp, so it has to see the constant.
+    """
+    alone = np.full(rows, automaton.by_row, dtype=np.bool_)
+    for name in () if automaton.by_row else parameters_in_programs(automaton):
+        if has_any(columns[name], datetime):
+            alone |= np.array([isinstance(value, datetime) for value in columns[name].tolist()])
+    return alone
 
 
 def _no_match(i: int) -> SequenceMatch:

@@ -29,8 +29,11 @@ class PredicateIndex:
 
     def normal(self, stream: str, condition: Condition) -> Dnf | Cnf:
         """Return a normal form, of a kind that the matcher takes, of a condition over the events of a stream."""
-        of_stream = Predicate(Attribute(STREAM), Operator.EQ, (literal(stream),))
-        return self._normal(all_of([of_stream, condition]))
+        return self._normal(_of_stream(stream, condition))
+
+    def canonical(self, stream: str, condition: Condition, normal: Dnf | Cnf) -> Dnf | Cnf:
+        """Return the normal form that is the same for every kind of matcher; `normal` is that of this matcher."""
+        return normal if self._normal is to_normal else to_normal(_of_stream(stream, condition))
 
     def add(self, ids: IdArray, normal: Dnf | Cnf, columns: Mapping[str, Column]) -> None:
         """Add a condition under each number, with its own row of constants."""
@@ -47,3 +50,7 @@ class PredicateIndex:
         """Return the offsets of each event, and the numbers of the conditions that it satisfies."""
         found = self.matcher.match(events.batch)
         return found.offsets, found.ids
+
+
+def _of_stream(stream: str, condition: Condition) -> Condition:
+    return all_of([Predicate(Attribute(STREAM), Operator.EQ, (literal(stream),)), condition])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -100,6 +100,27 @@ class ValueCodec:
         """Return the code of a string; a new string gets one."""
         code = self.strings.codes.get(text)
         return self._new_string(text) if code is None else code
+
+    def codes(self, texts: Sequence[str]) -> Int64s:
+        """Return the codes of strings; new ones are stored together."""
+        known = self.strings.codes
+        self._new_strings([text for text in texts if text not in known])
+        return np.fromiter((known[text] for text in texts), dtype=np.int64, count=len(texts))
+
+    def _new_strings(self, texts: list[str]) -> None:
+        """Store different strings that are not known."""
+        raw = [text.encode() for text in texts]
+        codes = np.fromiter(map(self.strings.code, texts), dtype=np.int64, count=len(texts))
+        lengths = np.fromiter(map(len, raw), dtype=np.int64, count=len(raw))
+        fresh = grown(self._texts, ("offsets", "lengths"), self.strings.top)
+        fresh = grown(fresh, ("bytes",), self._used + int(lengths.sum()))
+        if fresh is not self._texts:
+            self._texts, self.has_changed = fresh, True
+        fresh.offsets[codes] = self._used + np.cumsum(lengths) - lengths
+        fresh.lengths[codes] = lengths
+        joined = b"".join(raw)
+        fresh.bytes[self._used : self._used + len(joined)] = np.frombuffer(joined, dtype=np.uint8)
+        self._used += len(joined)
 
     def _new_string(self, text: str) -> int:
         """Store a string's bytes, and return its code."""
