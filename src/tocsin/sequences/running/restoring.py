@@ -72,8 +72,8 @@ def find_places(state: State, streams: InterningTable[str], saved: SavedInstance
     found = _look_up(paths_of(state, streams, nodes), saved.paths)
     places = np.where(found >= 0, nodes[found] if len(nodes) else NONE, NONE)
     widths = np.repeat([group.width for group in saved.groups], [group.nodes for group in saved.groups])
-    forms = state.places.rows[places, PlaceColumn.FORM]
-    if (state.forms.width[forms] != widths)[places >= 0].any():
+    forms = state.places.rows[places[places >= 0], PlaceColumn.FORM]
+    if (state.forms.width[forms] != widths[places >= 0]).any():
         raise ValueError("the values at a place are others")
     done, kept = 0, []
     for group in saved.groups:
