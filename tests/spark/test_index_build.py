@@ -44,8 +44,8 @@ def test_texts_are_read_and_placed_by_workers(spark: SparkSession, tmp_path: Pat
     assert "huge" not in found
 
 
-def test_the_rows_of_a_template_are_placed_by_workers(spark: SparkSession, tmp_path: Path) -> None:
-    rows = spark.range(3000).selectExpr("id", "concat('S', id % 50) as s", "if(id = 7, null, id) as p")
+def test_the_rows_of_a_template_are_placed_by_workers(any_spark: SparkSession, tmp_path: Path) -> None:
+    rows = any_spark.range(3000).selectExpr("id", "concat('S', id % 50) as s", "if(id = 7, null, id) as p")
     errors: list[TocsinError] = []
     template = FromTemplate("symbol = :s and price > :p", rows, id="id")
     number = build_index(template, tmp_path / "index", shards=4, on_error=errors.append)

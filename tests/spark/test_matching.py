@@ -145,21 +145,23 @@ def run(notes: DataFrame, folder: Path) -> None:
 
 
 def test_a_stream_follows_its_index_and_replays_batches_with_their_generation(
-    spark: SparkSession, tmp_path: Path
+    any_spark: SparkSession, tmp_path: Path
 ) -> None:
     index = SubscriptionIndex(tmp_path / "index", shards=2)
     index.subscribe("a > 2", id="first")
     index.publish()
     schema = "event_id string, a long"
     (tmp_path / "events").mkdir()
-    stream = spark.readStream.schema(schema).parquet(str(tmp_path / "events"))
+    stream = any_spark.readStream.schema(schema).parquet(str(tmp_path / "events"))
 
     def send(*values: int) -> None:
         rows = [(f"{value}-{number}", value) for number, value in enumerate(values)]
-        spark.createDataFrame(rows, schema).coalesce(1).write.mode("append").parquet(str(tmp_path / "events"))
+        any_spark.createDataFrame(rows, schema).coalesce(1).write.mode("append").parquet(
+            str(tmp_path / "events")
+        )
 
     def notified() -> list[tuple[str, str, int]]:
-        rows = spark.read.parquet(str(tmp_path / "notes")).collect()
+        rows = any_spark.read.parquet(str(tmp_path / "notes")).collect()
         return sorted((row["subscription"], row["event_id"], row["generation"]) for row in rows)
 
     send(1, 3)
@@ -184,9 +186,9 @@ def test_a_stream_follows_its_index_and_replays_batches_with_their_generation(
     assert notified() == [("first", "3-1", 1), ("second", "5-0", 2), ("third", "7-0", 3)]
 
 
-def test_columns_kept_values_selected_and_faults(spark: SparkSession) -> None:
+def test_columns_kept_values_selected_and_faults(any_spark: SparkSession) -> None:
     rows = [("e1", '{"a": 1}', 10), ("e2", "{oops", 20), ("e3", '{"a": 2}', 30), (None, '{"a": 2}', 40)]
-    events = spark.createDataFrame(rows, "id string, body string, colour int")
+    events = any_spark.createDataFrame(rows, "id string, body string, colour int")
     subscriptions = {"x": "select a, a + 1 as more from s where a > 0"}
     notes = match(
         events,
@@ -213,12 +215,12 @@ def test_columns_kept_values_selected_and_faults(spark: SparkSession) -> None:
     assert [(row["event_id"], row["body"]) for row in letters] == [("e2", "{oops"), (None, '{"a": 2}')]
 
 
-def test_time_is_of_the_column_s_type_and_decides_on_validity(spark: SparkSession) -> None:
+def test_time_is_of_the_column_s_type_and_decides_on_validity(any_spark: SparkSession) -> None:
     rows = [("e1", "2025-12-31T23:59:59Z", 1), ("e2", "2026-01-01T00:00:00Z", 1), ("e3", None, 1)]
-    events = spark.createDataFrame(rows, "event_id string, at string, a int").withColumn(
+    events = any_spark.createDataFrame(rows, "event_id string, at string, a int").withColumn(
         "at", functions.to_timestamp("at")
     )
-    subscriptions = spark.createDataFrame(
+    subscriptions = any_spark.createDataFrame(
         [
             ("x", "a = 1", None, "2026-01-01T00:00:00Z"),
             ("y", "a = 1", None, None),
@@ -238,9 +240,11 @@ def test_time_is_of_the_column_s_type_and_decides_on_validity(spark: SparkSessio
     }
 
 
-def test_subscriptions_come_in_every_form(spark: SparkSession, tmp_path: Path) -> None:
-    events = spark.createDataFrame([("e1", "IBM", 5), ("e2", "HP", 9)], "event_id string, s string, p int")
-    rows = spark.createDataFrame(
+def test_subscriptions_come_in_every_form(any_spark: SparkSession, tmp_path: Path) -> None:
+    events = any_spark.createDataFrame(
+        [("e1", "IBM", 5), ("e2", "HP", 9)], "event_id string, s string, p int"
+    )
+    rows = any_spark.createDataFrame(
         [("IBM", 3, "ibm"), ("HP", 10, "hp"), (None, 1, "bad")], "s string, p int, n string"
     )
     template = FromTemplate("s = :s and p > :p", rows, id="n")
@@ -291,8 +295,8 @@ def test_invalid_options_are_refused_before_anything_runs(
         match(events, {"x": "a = 1"}, **options)
 
 
-def test_a_folder_without_an_index_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    events = spark.createDataFrame([("e1", 1)], "event_id string, a int")
+def test_a_folder_without_an_index_is_refused(any_spark: SparkSession, tmp_path: Path) -> None:
+    events = any_spark.createDataFrame([("e1", 1)], "event_id string, a int")
     SubscriptionIndex(tmp_path / "index", shards=2)
     with pytest.raises(SavedIndexError, match="nothing was published"):
         match(events, tmp_path / "index")
@@ -301,13 +305,13 @@ def test_a_folder_without_an_index_is_refused(spark: SparkSession, tmp_path: Pat
     with pytest.raises(SubscriptionError, match="there is no file"):
         match(events, tmp_path / "nothing")
     with pytest.raises(SparkError, match="no column `text`"):
-        match(events, spark.createDataFrame([("x",)], "id string"))
+        match(events, any_spark.createDataFrame([("x",)], "id string"))
     with pytest.raises(SparkError, match="no subscription could be read"):
         match(events, {"x": "a ="}, on_error=lambda _: None)
 
 
-def test_columns_may_have_any_name_and_any_type(spark: SparkSession) -> None:
-    events = spark.sql(
+def test_columns_may_have_any_name_and_any_type(any_spark: SparkSession) -> None:
+    events = any_spark.sql(
         "select 'e1' as `an id`, 1 as `a.b`, 2 as `A.B`, 3 as `x``y`, make_interval(1) as span, "
         "interval 1 month as months, named_struct('f', 1, 'f', 2) as twice, timestamp'2026-01-01' as `when.at`"
     )

@@ -56,6 +56,11 @@ def home(spark: SparkSession, tmp_path: Path) -> Home:
     return Home(spark, tmp_path)
 
 
+@pytest.fixture
+def any_home(any_spark: SparkSession, tmp_path: Path) -> Home:
+    return Home(any_spark, tmp_path)
+
+
 def run(pipeline: Pipeline) -> list[BatchProgress]:
     """Match the present events, and return the progress of each micro-batch."""
     progress: list[BatchProgress] = []
@@ -63,33 +68,33 @@ def run(pipeline: Pipeline) -> list[BatchProgress]:
     return progress
 
 
-def test_progress_dead_letters_and_a_restart_with_other_subscriptions(home: Home, tmp_path: Path) -> None:
-    register(home.spark)
+def test_progress_dead_letters_and_a_restart_with_other_subscriptions(any_home: Home, tmp_path: Path) -> None:
+    register(any_home.spark)
     letters = {"format": "tocsin-arrow", "path": str(tmp_path / "letters")}
     file = tmp_path / "subs.txt"
     file.write_text("big: a > 5\n")
-    home.send({"id": "1", "a": 9}, {"id": "2", "a": 1}, "{oops")
-    home.send({"id": "3", "a": 7})
-    first = run(home.pipeline(file, dead_letters=letters))
+    any_home.send({"id": "1", "a": 9}, {"id": "2", "a": 1}, "{oops")
+    any_home.send({"id": "3", "a": 7})
+    first = run(any_home.pipeline(file, dead_letters=letters))
     assert [(one.events, one.notifications, one.generation) for one in first] == [(3, 1, 1), (1, 1, 1)]
     assert all(one.seconds > 0 and one.match_seconds > 0 and one.lag is None for one in first)
     assert "generation 1" in str(first[0])
     file.write_text("big: a > 5\nall: a > 0\n")
-    home.send({"id": "4", "a": 7})
-    second = run(home.pipeline(file, dead_letters=letters))
+    any_home.send({"id": "4", "a": 7})
+    second = run(any_home.pipeline(file, dead_letters=letters))
     assert [(one.batch, one.notifications, one.generation) for one in second] == [(2, 2, 2)]
-    assert home.notified() == [("all", "4", 2), ("big", "1", 1), ("big", "3", 1), ("big", "4", 2)]
+    assert any_home.notified() == [("all", "4", 2), ("big", "1", 1), ("big", "3", 1), ("big", "4", 2)]
     (letter,) = read_committed(str(tmp_path / "letters")).to_pylist()
     assert (letter["event_id"], letter["value"]) == (None, "{oops")
     assert letter["reason"].startswith("not JSON")
 
 
-def test_a_running_pipeline_follows_its_file(home: Home, tmp_path: Path) -> None:
+def test_a_running_pipeline_follows_its_file(any_home: Home, tmp_path: Path) -> None:
     file = tmp_path / "subs.txt"
     file.write_text("first: a > 5\n")
-    home.send({"id": "1", "a": 9})
+    any_home.send({"id": "1", "a": 9})
     errors: list[TocsinError] = []
-    pipeline = home.pipeline(file, refresh=0.05, on_error=errors.append)
+    pipeline = any_home.pipeline(file, refresh=0.05, on_error=errors.append)
     steps: list[Callable[[], object]] = [
         lambda: file.write_text("first: a > \n"),
         file.unlink,
@@ -112,10 +117,15 @@ def test_a_running_pipeline_follows_its_file(home: Home, tmp_path: Path) -> None
             number == 3 and SubscriptionIndex(tmp_path / "checkpoint" / "tocsin-index").generation == before
         ):
             pass
-        home.send({"id": str(number + 1), "a": 9})
+        any_home.send({"id": str(number + 1), "a": 9})
 
     pipeline.run(on_progress=on_progress, timeout=120)
-    assert home.notified() == [("first", "1", 1), ("first", "2", 1), ("first", "3", 1), ("second", "4", 2)]
+    assert any_home.notified() == [
+        ("first", "1", 1),
+        ("first", "2", 1),
+        ("first", "3", 1),
+        ("second", "4", 2),
+    ]
     assert str(errors[0]).startswith(f"{file}:1: subscription `first`")
 
 
@@ -139,42 +149,42 @@ def test_a_pipeline_calls_a_function_and_takes_any_writer(home: Home) -> None:
     assert batches == [[("x", "1")]]
 
 
-def test_the_lag_is_that_of_the_newest_event(spark: SparkSession, tmp_path: Path) -> None:
-    rows = spark.sql("select 'e' as event_id, 1 as a, current_timestamp() - interval 1 hour as at")
+def test_the_lag_is_that_of_the_newest_event(any_spark: SparkSession, tmp_path: Path) -> None:
+    rows = any_spark.sql("select 'e' as event_id, 1 as a, current_timestamp() - interval 1 hour as at")
     rows.write.parquet(str(tmp_path / "events"))
-    source = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "events"))
+    source = any_spark.readStream.schema(rows.schema).parquet(str(tmp_path / "events"))
     pipeline = Pipeline(source, {"x": "a = 1"}, tmp_path / "notes", tmp_path / "checkpoint", time="at")
     (progress,) = run(pipeline)
     assert progress.lag is not None
     assert 3600 <= progress.lag < 7200
 
 
-def test_unsupported_pipelines_are_refused(home: Home, tmp_path: Path) -> None:
+def test_unsupported_pipelines_are_refused(any_home: Home, tmp_path: Path) -> None:
     with pytest.raises(SparkError, match="readStream"):
-        Pipeline(home.spark.range(1), {"x": "true"}, tmp_path / "n", tmp_path / "c")
+        Pipeline(any_home.spark.range(1), {"x": "true"}, tmp_path / "n", tmp_path / "c")
     with pytest.raises(SparkError, match="`playload` is no option"):
-        Pipeline(home.source(), {"x": "true"}, tmp_path / "n", tmp_path / "c", playload="value")
+        Pipeline(any_home.source(), {"x": "true"}, tmp_path / "n", tmp_path / "c", playload="value")
     with pytest.raises(SparkError, match="no subscription could be read"):
-        home.pipeline({"x": "a ="}, on_error=lambda _: None)
+        any_home.pipeline({"x": "a ="}, on_error=lambda _: None)
     with pytest.raises(SparkError, match="names its format"):
-        home.pipeline({"x": "true"}, sink={"path": "x"}).start()
+        any_home.pipeline({"x": "true"}, sink={"path": "x"}).start()
     with pytest.raises(SparkError, match="nothing to refresh"):
-        home.pipeline(tmp_path / "checkpoint" / "tocsin-index").refresh()
+        any_home.pipeline(tmp_path / "checkpoint" / "tocsin-index").refresh()
 
 
-def test_a_stream_that_fails_says_why(home: Home, tmp_path: Path) -> None:
-    home.send({"id": "1", "a": 1})
+def test_a_stream_that_fails_says_why(any_home: Home, tmp_path: Path) -> None:
+    any_home.send({"id": "1", "a": 1})
     index = SubscriptionIndex(tmp_path / "index")
     index.subscribe("a = 1", id="x")
     index.publish()
-    pipeline = home.pipeline(tmp_path / "index")
+    pipeline = any_home.pipeline(tmp_path / "index")
     for file in (tmp_path / "index" / "shards").rglob("*.arrow"):
         file.write_bytes(b"")
     with pytest.raises(SparkError, match=r"the stream failed: .*registry of subscriptions cannot be read"):
         pipeline.run(available_now=True)
 
 
-def test_a_backtest_counts_by_the_day(spark: SparkSession) -> None:
+def test_a_backtest_counts_by_the_day(any_spark: SparkSession) -> None:
     rows = [
         ("2026-01-01T10:00:00Z", 1.0),
         ("2026-01-01T11:00:00Z", 7.0),
@@ -183,7 +193,7 @@ def test_a_backtest_counts_by_the_day(spark: SparkSession) -> None:
         (None, float("nan")),
         (None, 9.0),
     ]
-    history = spark.createDataFrame(rows, "at string, a double").withColumn(
+    history = any_spark.createDataFrame(rows, "at string, a double").withColumn(
         "at", functions.to_timestamp("at")
     )
     found = backtest("a > 5", history, time="at")

@@ -63,8 +63,8 @@ def test_payloads_give_the_same_statistics_as_here(spark: SparkSession, top: int
     assert found.groups["absent", "city"].count == 0
 
 
-def test_rows_that_are_no_events_are_counted_and_skipped(spark: SparkSession) -> None:
-    frame = payloads(spark, [{"a": 1}], "{", "[1]", None, '{"a": {"b": 1}, "a.b": 2}', '{"a": "\\ud800"}')
+def test_rows_that_are_no_events_are_counted_and_skipped(any_spark: SparkSession) -> None:
+    frame = payloads(any_spark, [{"a": 1}], "{", "[1]", None, '{"a": {"b": 1}, "a.b": 2}', '{"a": "\\ud800"}')
     found = statistics(frame, payload="body")
     assert (found.events, found.refused) == (1, 5)
     assert found.attributes.keys() == {"a"}

@@ -125,12 +125,6 @@ def test_a_cluster_without_tocsin_is_refused_each_time(answer: Any, reason: str)
         assert context.jobs == jobs
 
 
-def test_a_session_of_spark_connect_is_refused() -> None:
-    session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(SparkError, match="needs a classic session"):
-        ensure_worker_python(session)
-
-
 def test_a_real_worker_answers(spark: SparkSession) -> None:
     executable, version, missing = worker_python._ask_worker(spark.sparkContext)
     assert Path(executable).exists()

@@ -39,6 +39,7 @@ class _Request(Struct, frozen=True):
         reader: Any = self.spark.readStream if self.is_stream else self.spark.read
         reader = reader.format(kind).options(**options)
         frame: DataFrame = (reader if schema is None else reader.schema(schema)).load(path)
+        _ = frame.schema  # here Spark Connect finds the faults that a classic session has found already
         return frame
 
 

@@ -11,37 +11,20 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
-from pyspark import Accumulator, AccumulatorParam, TaskContext
+from pyspark import TaskContext
 
 from tocsin.index import IndexReader
 from tocsin.index.shard import Shard
 from tocsin.index.storage import LocalStorage
 from tocsin.model.errors import SparkError
 from tocsin.spark.event_decoding import DecodedBatch, EventLayout
+from tocsin.spark.session_kinds import BATCH, QUERY
 
 GENERATION: Final = "__tocsin_generation"
 SHARD: Final = "__tocsin_shard"
-BATCH: Final = "streaming.sql.batchId"  # local properties of a micro-batch's tasks
-QUERY: Final = "sql.streaming.queryId"
+SECONDS: Final = "__tocsin_seconds"
 _PATIENCE: Final = 120.0  # seconds that a task waits for the first task to choose a generation
 _POLL: Final = 0.05
-_BATCHES: Final = 1_000  # micro-batches whose seconds are kept
-
-
-class SecondsByBatch(AccumulatorParam[dict[int, float]]):
-    """Adds up seconds by micro-batch; only the newest micro-batches are kept."""
-
-    def zero(self, value: dict[int, float]) -> dict[int, float]:  # noqa: ARG002 - Spark's interface
-        """Return the empty sum."""
-        return {}
-
-    def addInPlace(self, value1: dict[int, float], value2: dict[int, float]) -> dict[int, float]:  # noqa: N802 - Spark's name
-        """Return the sum of both."""
-        for batch, seconds in value2.items():
-            value1[batch] = value1.get(batch, 0.0) + seconds
-        while len(value1) > _BATCHES:
-            del value1[min(value1)]
-        return value1
 
 
 class MatchJob(Struct, frozen=True):
@@ -55,7 +38,7 @@ class MatchJob(Struct, frozen=True):
     values: bool = False
     faults: bool = False
     time_type: Any = None  # the Arrow type of the column `time`
-    seconds: Accumulator[dict[int, float]] | None = None  # matching time, reported to the driver
+    timed: bool = False  # whether each batch adds a row with the seconds that it took
     names: tuple[str, ...] = ()  # the columns' own names, if they have positional ones
 
     def named(self, batch: Any) -> Any:
@@ -151,8 +134,13 @@ def _match_shard(job: MatchJob, batch: Any, shard: Shard, generation: int) -> It
             values=nulls,
             reasons=pa.array([faults[position] for position in positions], pa.string()),
         )
-    if job.seconds is not None:
-        job.seconds.add({_micro_batch()[1] or 0: time.perf_counter() - begun})
+    if job.timed:
+        nobody = pa.nulls(0, pa.string())
+        none = np.empty(0, dtype=np.int64)
+        like = _notification_batch(
+            job, batch, decoded, none, subscriptions=nobody, generation=generation, values=nobody
+        )
+        yield _timing(like.schema, generation, time.perf_counter() - begun)
 
 
 def _notification_batch(
@@ -180,7 +168,16 @@ def _notification_batch(
         columns[name] = batch.column(name).take(positions)
     if job.faults:
         columns["reason"] = pa.nulls(len(rows), pa.string()) if reasons is None else reasons
+    if job.timed:
+        columns[SECONDS] = pa.nulls(len(rows), pa.float64())
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _timing(schema: Any, generation: int, seconds: float) -> Any:
+    """Return an output batch of one row, with nothing but the generation and the seconds."""
+    told = {"generation": [generation], SECONDS: [seconds]}
+    columns = [pa.array(told.get(field.name, [None]), field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _by_shard(batch: Any) -> Iterator[tuple[NDArray[np.int64], int, int]]:

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Unpack
 
-from pyspark import Accumulator
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import DataType, DoubleType, LongType, StringType, StructField, StructType
 
 from tocsin.index import IndexReader
 from tocsin.index.storage import LocalStorage
@@ -18,8 +17,9 @@ from tocsin.model.errors import SparkError
 from tocsin.spark import event_columns, match_worker
 from tocsin.spark.event_decoding import EventLayout
 from tocsin.spark.join import index_remaining, join_notifications
+from tocsin.spark.session_kinds import is_speculative, micro_batch
 from tocsin.spark.subscription_sources import Report, SubscriptionSource, ensure_index, remaining_folder
-from tocsin.spark.worker_python import ensure_worker_python
+from tocsin.spark.worker_python import ensure_worker_python, has_our_files
 
 PLANS: Final = ("index", "join")
 """The plans of `match`: an index that workers open, or a join in Spark SQL."""
@@ -72,7 +72,7 @@ def match(
         shards=shards,
         matcher=matcher,
         options=options,
-        is_local=_is_local(events),
+        is_local=has_our_files(events.sparkSession),
         on_error=on_error,
     )
     resolved = event_columns.resolve_layout(events, **layout)
@@ -87,7 +87,10 @@ def match(
     if not joined.remaining and not faults:
         return joined.notifications
     rest, newest = index_remaining(
-        joined.remaining, remaining_folder(folder, is_local=_is_local(events)), matcher, options
+        joined.remaining,
+        remaining_folder(folder, is_local=has_our_files(events.sparkSession)),
+        matcher,
+        options,
     )
     others = match_with_index(
         events,
@@ -111,12 +114,13 @@ def match_with_index(
     values: bool = False,
     faults: bool = False,
     generation: int | None = None,
-    seconds: Accumulator[dict[int, float]] | None = None,
+    timed: bool = False,
     attributes: tuple[str, ...] | None = None,
 ) -> DataFrame:
     """Return the notifications of events with a layout, by an existing index.
 
-    Columns are pruned by `attributes`, or by the attributes that the index mentions.
+    Columns are pruned by `attributes`, or by the attributes that the index mentions. With `timed`, each record batch adds a
+    row without a subscription, with the seconds that it took in the column `match_worker.SECONDS`.
     """
     ensure_worker_python(events.sparkSession)
     reader = IndexReader(index)
@@ -138,7 +142,7 @@ def match_with_index(
         values,
         faults,
         to_arrow_type(time_type, timezone="UTC"),
-        seconds,
+        timed,
         names,
     )
     schema = _notification_schema(events, job, time_type)
@@ -177,7 +181,7 @@ def dead_letters(
 def _notification_schema(events: DataFrame, job: match_worker.MatchJob, time_type: DataType) -> StructType:
     """Return the schema of the notifications that a job writes."""
     fields = [
-        StructField("subscription", StringType(), nullable=job.faults),
+        StructField("subscription", StringType(), nullable=job.faults or job.timed),
         StructField("event_id", events.schema[job.layout.event_id].dataType),
         StructField("time", time_type),
         StructField("generation", LongType()),
@@ -187,25 +191,20 @@ def _notification_schema(events: DataFrame, job: match_worker.MatchJob, time_typ
     fields += [event_columns.nullable(events.schema[name]) for name in job.keep]
     if job.faults:
         fields.append(StructField("reason", StringType()))
+    if job.timed:
+        fields.append(StructField(match_worker.SECONDS, DoubleType()))
     return StructType(fields)
 
 
 def _current(events: DataFrame, reader: IndexReader) -> int:
     """Return the newest generation, or in `foreachBatch` the generation of the micro-batch."""
     number = reader.current()
-    context = events.sparkSession.sparkContext
-    query, batch = context.getLocalProperty(match_worker.QUERY), context.getLocalProperty(match_worker.BATCH)
-    if events.isStreaming or query is None or batch is None:
-        return number
-    return reader.generations.of_batch(query, int(batch)) or number
-
-
-def _is_local(events: DataFrame) -> bool:
-    return str(events.sparkSession.sparkContext.master).startswith("local")
+    batch = None if events.isStreaming else micro_batch(events.sparkSession)
+    return number if batch is None else reader.generations.of_batch(*batch) or number
 
 
 def _refuse_speculation(events: DataFrame) -> None:
-    if events.sparkSession.sparkContext.getConf().get("spark.speculation", "false") == "true":
+    if is_speculative(events.sparkSession):
         raise SparkError(
             "with an index in an object store, the first task of a micro-batch decides on its generation, and must not "
             "run twice at once: set spark.speculation to false"

@@ -84,7 +84,7 @@ class Pipeline:
         self._refresh = refresh
         self._report = on_error or log_error
         self._layout: dict[str, Any] = layout
-        self._observer = ProgressObserver(source)
+        self._observer = ProgressObserver()
         self._ended = Event()
         self._changing = Lock()
         self._refresher: Thread | None = None
@@ -108,7 +108,7 @@ class Pipeline:
             layout,
             keep=self._keep,
             values=self._values,
-            seconds=self._observer.seconds,
+            timed=True,
         )
         observed = self._observer.notifications(notifications)
         query = self._begin(observed, self._sink, "notifications", available_now)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import TimestampType
 
-from tocsin.spark.match_worker import SecondsByBatch
+from tocsin.spark.match_worker import SECONDS
 
 _EVENTS: Final = "tocsin_events"
 _NOTES: Final = "tocsin_notifications"
@@ -55,9 +55,7 @@ class BatchProgress(Struct, frozen=True):
 class ProgressObserver:
     """Counts the events and notifications of a stream, and reports each micro-batch once."""
 
-    def __init__(self, frame: DataFrame) -> None:
-        context = frame.sparkSession.sparkContext
-        self.seconds = context.accumulator({}, SecondsByBatch())
+    def __init__(self) -> None:
         self._reported = -1
 
     def events(self, frame: DataFrame, time: str | None) -> DataFrame:
@@ -68,9 +66,13 @@ class ProgressObserver:
         return frame.observe(_EVENTS, newest.alias("newest"))
 
     def notifications(self, frame: DataFrame) -> DataFrame:
-        """Return the notifications with their number observed."""
+        """Return the notifications of a timed match, with their number and the seconds observed, without the rows of times."""
         count, newest = functions.count("subscription"), functions.max("generation")
-        return frame.observe(_NOTES, count.alias("count"), newest.alias("generation"))
+        seconds = functions.sum(SECONDS)
+        observed = frame.observe(
+            _NOTES, count.alias("count"), newest.alias("generation"), seconds.alias("seconds")
+        )
+        return observed.where(functions.col("subscription").isNotNull()).drop(SECONDS)
 
     def new(self, query: StreamingQuery) -> Iterator[BatchProgress]:
         """Yield the micro-batches that have ended since the last call."""
@@ -78,25 +80,33 @@ class ProgressObserver:
         ended = [one for one in recent if "addBatch" in one.durationMs]
         for one in ended:
             self._reported = one.batchId
-            yield _read(one, self.seconds.value.get(one.batchId, 0.0))
+            yield _read(one)
 
 
-def _read(progress: Any, match_seconds: float) -> BatchProgress:
+def _read(progress: Any) -> BatchProgress:
     """Return Spark's progress of a micro-batch with its times, counts, generation and lag."""
     seconds = progress.durationMs.get("triggerExecution", 0) / 1000
     begun = datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).astimezone(UTC)
     ended = begun + timedelta(seconds=seconds)
-    notes, newest = progress.observedMetrics.get(_NOTES), progress.observedMetrics.get(_EVENTS)
-    lag = None
-    if newest is not None and newest["newest"] is not None:
-        lag = ended.timestamp() - newest["newest"] / 1e6
+    notes, newest = _observed(progress, _NOTES), _observed(progress, _EVENTS).get("newest")
+    lag = None if newest is None else ended.timestamp() - newest / 1e6
     return BatchProgress(
         progress.batchId,
         ended,
         progress.numInputRows,
-        0 if notes is None else notes["count"],
+        notes.get("count") or 0,
         seconds,
-        match_seconds,
-        None if notes is None else notes["generation"],
+        notes.get("seconds") or 0.0,
+        notes.get("generation"),
         lag,
     )
+
+
+def _observed(progress: Any, name: str) -> dict[str, Any]:
+    """Return the metrics of one name, empty if none were observed."""
+    row = progress.observedMetrics.get(name)
+    metrics: dict[str, Any] = {} if row is None else row.asDict()
+    if metrics.keys() == {"values", "schema"}:  # Spark Connect reads a row's JSON form as if it were a row
+        names = [field["name"] for field in metrics["schema"]["fields"]]
+        return dict(zip(names, metrics["values"], strict=True))
+    return metrics

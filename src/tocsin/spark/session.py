@@ -9,21 +9,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from pyspark import SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkImportError, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from tocsin.model.errors import SparkError
+from tocsin.model.installation import install_hint
 from tocsin.spark.java import find_java
 
-_MASTERS: Final = ("local", "yarn", "spark://", "k8s://")
+_CONNECT: Final = "sc://"
+_MASTERS: Final = ("local", "yarn", "spark://", "k8s://", _CONNECT)
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_PROGRESS: Final = "spark.ui.showConsoleProgress"
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _DEFAULTS: Final = {
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
+    _PROGRESS: "false",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "tocsin.spark.daemon",
     "spark.sql.catalogImplementation": "in-memory",
@@ -42,8 +44,11 @@ def session(
 ) -> SparkSession:
     """Return the session of a command: the one that `spark-submit` prepared, else one on `master`.
 
-    Without a master, it runs on this machine with all its cores.
+    A `master` such as `sc://host:15002` is a server of Spark Connect. Without a master, it runs on this machine with all
+    its cores.
     """
+    if master is not None and master.startswith(_CONNECT):
+        return _connected(SparkSession.builder.appName(name).remote(master), settings)
     if "PYSPARK_GATEWAY_PORT" not in os.environ and (master is None or master.startswith("local")):
         cores = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master or "local[*]")
         if cores is None:
@@ -84,8 +89,26 @@ def local_session(
     return _started(SparkSession.builder.master(f"local[{cores or '*'}]").appName(name), wanted)
 
 
+def _connected(builder: SparkSession.Builder, settings: Mapping[str, str | float | bool]) -> SparkSession:
+    """Return a session of Spark Connect; only settings of SQL can be set on a server that runs already."""
+    fixed = [key for key in settings if not key.startswith("spark.sql.") and key != _PROGRESS]
+    if fixed:
+        raise SparkError(
+            f"a session of Spark Connect cannot set `{fixed[0]}`: set it where the server starts"
+        )
+    for key, value in settings.items():
+        if key != _PROGRESS:
+            builder = builder.config(key, _as_text(value))
+    try:
+        return builder.getOrCreate()
+    except PySparkImportError as fault:
+        raise SparkError(f"{fault}; {install_hint('connect')} brings what Spark Connect needs") from fault
+
+
 def _prepare_environment() -> None:
     """Set the Java and the Python that Spark runs with, unless a JVM is running or about to."""
+    from pyspark import SparkContext  # noqa: PLC0415 - a client of Spark Connect may lack it
+
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # noqa: SLF001 - nothing public tells
         os.environ["JAVA_HOME"] = str(find_java(quiet=True))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -181,7 +181,7 @@ def test_the_join_has_the_notifications_of_the_usual_plan(spark: SparkSession, s
 
 
 def test_values_faults_and_an_index_of_several_shards_are_the_same(
-    spark: SparkSession, tmp_path: Path
+    any_spark: SparkSession, tmp_path: Path
 ) -> None:
     index = SubscriptionIndex(tmp_path / "index", shards=2)
     for name, text in subscriptions_of(7, 40).items():
@@ -189,7 +189,7 @@ def test_values_faults_and_an_index_of_several_shards_are_the_same(
     index.subscribe("select a, c + 1 as more from stock where a >= 0", id="selecting")
     index.subscribe("a >= 0", id="early", valid_until=50)
     index.subscribe("a >= 0", id="late", valid_from=50, valid_until=60)
-    found = assert_same(frame_of(spark, 7), index, time="at", stream="stock", values=True, faults=True)
+    found = assert_same(frame_of(any_spark, 7), index, time="at", stream="stock", values=True, faults=True)
     assert any(row[-1] is not None for row in found)
     assert {row[0] for row in found} >= {None, "selecting", "early", "late"}
 
@@ -242,12 +242,14 @@ def test_a_plan_that_sql_decides_has_no_python_in_it(
     assert "MapInArrow" in capsys.readouterr().out
 
 
-def test_a_stream_is_joined_without_state(spark: SparkSession, tmp_path: Path) -> None:
-    subscriptions, events = subscriptions_of(5, 40), frame_of(spark, 5)
+def test_a_stream_is_joined_without_state(any_spark: SparkSession, tmp_path: Path) -> None:
+    subscriptions, events = subscriptions_of(5, 40), frame_of(any_spark, 5)
     for part in range(2):
         chosen = events.where(functions.coalesce(functions.col("at"), functions.lit(0)) % 2 == part)
         chosen.coalesce(1).write.mode("append").parquet(str(tmp_path / "events"))
-    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "events"))
+    stream = (
+        any_spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "events"))
+    )
     notes = match(stream, subscriptions, time="at", stream="stock", plan="join")
     query = (
         notes.writeStream.format("parquet")
@@ -259,7 +261,7 @@ def test_a_stream_is_joined_without_state(spark: SparkSession, tmp_path: Path) -
     query.awaitTermination()
     assert not (tmp_path / "checkpoint" / "state").exists()
     expected = counted(match(events, subscriptions, time="at", stream="stock"))
-    assert counted(spark.read.parquet(str(tmp_path / "notes"))) == expected
+    assert counted(any_spark.read.parquet(str(tmp_path / "notes"))) == expected
 
 
 def test_a_template_and_its_rows_are_joined(spark: SparkSession) -> None:

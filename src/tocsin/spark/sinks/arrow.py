@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from tocsin.model.errors import SparkError
 from tocsin.spark.data_sources import check_options
-from tocsin.spark.match_worker import QUERY
+from tocsin.spark.session_kinds import QUERY
 from tocsin.spark.sinks.folder import Commit, PartFile, SinkFolder
 
 _OPTIONS: Final = ("path", "compression", "checkpointLocation")
