@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tocsin import Engine
@@ -162,3 +164,14 @@ def test_every_matcher_gives_the_same_matches_for_conditions_with_two_forms() ->
         answers.append([notified(engine, event) for event in events])
     assert all(answer == answers[0] for answer in answers)
     assert any(map(any, answers[0]))
+
+
+@pytest.mark.parametrize("matcher", [None, "amkh", "opindex"])
+def test_a_saved_template_too_large_for_conjunctions_opens_again(matcher: str | None, tmp_path: Path) -> None:
+    engine = Engine(matcher=matcher, clock=ManualClock(100))
+    engine.subscribe_many(CLAUSES.replace("a1 = 1", "a1 = :x"), {"x": [1, 2]}, id="r{x}")
+    engine.save(tmp_path / "engine")
+    opened = Engine.open(tmp_path / "engine", clock=ManualClock(100))
+    assert notified(opened, SATISFIED) == ["r1"]
+    assert notified(opened, SATISFIED | {"a1": 2}) == ["r2"]
+    assert notified(opened, MISSED) == []

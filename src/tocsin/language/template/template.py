@@ -134,9 +134,8 @@ class Template:
         kept = np.ones(size, dtype=np.bool_)
         kept[list(faults)] = False
         never = np.zeros(size, dtype=np.bool_)
-        normal: Dnf | Cnf | None = None
-        if isinstance(self.query, Filter):
-            normal = (to_normal if clauses else dnf_unless_too_large)(self.query.condition)
+        normal = self._normal(clauses=clauses)
+        if normal is not None and isinstance(self.query, Filter):
             never = empty_rows(_for_bounds(normal, self.query), columns, size) & kept
         kept &= ~never
         if not kept.all():
@@ -154,10 +153,13 @@ class Template:
         self, columns: Mapping[str, Column], rows: NDArray[np.int64], *, clauses: bool = False
     ) -> TemplateRows:
         """Return rows that `bind_many` has checked before, from their columns."""
-        normal: Dnf | Cnf | None = None
-        if isinstance(self.query, Filter):
-            normal = (to_normal if clauses else to_dnf)(self.query.condition)
-        return TemplateRows(self.query, normal, columns, rows)
+        return TemplateRows(self.query, self._normal(clauses=clauses), columns, rows)
+
+    def _normal(self, *, clauses: bool) -> Dnf | Cnf | None:
+        """Return the normal form of filters, see `bind_many`; None for sequences and views."""
+        if not isinstance(self.query, Filter):
+            return None
+        return (to_normal if clauses else dnf_unless_too_large)(self.query.condition)
 
     def _check_roles(self, columns: Mapping[str, Column], faults: Faults) -> None:
         """Add an error for each row with a value of a kind that its parameter's role does not allow."""
