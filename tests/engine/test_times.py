@@ -9,18 +9,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Engine
 from tocsin.engine import EventClock
+from tocsin.formats import EventFields, EventReader, Fault, open_events
 from tocsin.model.errors import EventError, KindError, TocsinError
 from tocsin.model.ticks import StreamTicks, TimeUnit, duration_text, guess_unit
 from tocsin.model.timestamps import microseconds
 
 NINE = datetime(2013, 1, 1, 9, tzinfo=UTC)
 AT = microseconds(NINE)
+HUGE = 10**5_000  # that Python refuses to write
 
 
 def engine(**options: Any) -> Engine:
@@ -76,12 +79,55 @@ def test_the_first_number_decides_the_unit_which_is_said_once(caplog: pytest.Log
     assert made.publish({"a": 1}, stream="other", time=5)[0].end == 5
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [float("nan"), float("inf"), 17.5, 1e308, 10**40, HUGE],
+    ids=["nan", "inf", "part", "float", "integer", "huge"],
+)
+@pytest.mark.parametrize("as_table", [False, True])
+def test_a_number_that_is_no_time_does_not_decide_the_unit(wrong: float, as_table: bool) -> None:
+    made, faults = engine(), list[Fault]()
+    with pytest.raises(EventError, match="`time`: "):
+        made.publish({"a": 1}, time=wrong)
+    rows: Any = [{"a": 1, "t": time} for time in (wrong, AT // 10**6, AT // 10**6 + 1)]
+    if as_table and isinstance(wrong, float):
+        rows = pa.Table.from_pylist(rows)
+    found = made.publish_many(rows, time="t", on_error=faults.append)
+    assert [note.end for note in found] == [AT, AT + 1_000_000]
+    assert len(faults) == 1
+
+
+def test_a_block_of_streams_of_which_one_begins_with_no_time_is_read_row_by_row(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    seconds = AT // 10**6
+    times = [float(seconds), 17.5, float(seconds), float(seconds + 1)]
+    pq.write_table(pa.table({"s": ["a", "b", "b", "a"], "t": times, "a": [1, 1, 1, 1]}), path)
+    reader = EventReader(EventFields(stream="s", time="t"))
+    found = engine().publish_many(open_events(path, reader).blocks(), on_error=lambda _: None)
+    assert [note.end for note in found] == [AT, AT, AT + 1_000_000]
+
+
+@pytest.mark.parametrize("time", [1e308, HUGE], ids=["float", "integer"])
+def test_a_number_that_is_too_large_is_a_fault(time: float) -> None:
+    made = engine()
+    made.publish({"a": 1}, time=AT / 10**6)
+    with pytest.raises(EventError, match=r"is no time|does not fit into 64 bits"):
+        made.publish({"a": 1}, time=time)
+    faults: list[Fault] = []
+    assert (
+        len(made.publish_many([{"a": 1, "t": time}, {"a": 1, "t": 5}], time="t", on_error=faults.append)) == 1
+    )
+    assert [fault.line for fault in faults] == [1]
+
+
 def test_a_unit_that_is_named_holds_whatever_the_size() -> None:
     assert end_of(5, time_unit="s") == end_of(5_000, time_unit="milliseconds") == 5_000_000
     assert end_of(AT // 10**6, time_unit="ticks") == AT // 10**6
     assert end_of(1.5, time_unit="seconds") == 1_500_000
     with pytest.raises(KindError, match="`fortnights` is no unit of a time field"):
         Engine(time_unit="fortnights")
+    with pytest.raises(KindError, match="`5` is no unit of a time field"):
+        Engine(time_unit=5)  # type: ignore[arg-type]
 
 
 def test_numbers_of_a_stream_with_a_declared_tick_count_its_ticks() -> None:

@@ -22,6 +22,7 @@ from tocsin.model.values import read_time
         (Decimal("0.1"), 0.1, Kind.NUMBER),
         (np.int32(7), 7, Kind.NUMBER),
         (np.float32(0.5), 0.5, Kind.NUMBER),
+        (np.longdouble(0.5), 0.5, Kind.NUMBER),
         (np.bool_(True), True, Kind.BOOLEAN),
         (np.str_("x"), "x", Kind.STRING),
         (True, True, Kind.BOOLEAN),
@@ -59,6 +60,7 @@ def test_null_is_absence(raw: object) -> None:
         (object(), "an object is neither a number"),
         (b"x", "a bytes is neither"),
         (1j, "a complex is neither"),
+        (np.clongdouble(1j), "a clongdouble is neither"),
     ],
 )
 def test_values_of_no_kind_are_refused(raw: object, reason: str) -> None:

@@ -215,6 +215,8 @@ def _with_times(
     ticks = reader.ticks
     alike: dict[tuple[int, bool, TimeUnit | None], list[str]] = {}  # streams whose times are read alike
     units = _fixed_units(events, events.streams, fields, ticks)
+    if units is None:
+        return None
     for name in events.streams.names:
         key = ticks.length(name), ticks.needs_declaration(name), units.get(name)
         alike.setdefault(key, []).append(name)
@@ -239,8 +241,11 @@ def _with_times(
 
 def _fixed_units(
     events: ArrowEvents, streams: StreamColumn, fields: EventFields, ticks: StreamTicks
-) -> dict[str, TimeUnit]:
-    """Return what the numbers in time fields count, by stream; the first number of each decides, as in row after row."""
+) -> dict[str, TimeUnit] | None:
+    """Return what the numbers in time fields count, by stream; the first number of each decides, as in row after row.
+
+    None if a stream has no number that decides: then each row has to be read by itself.
+    """
     for path in (fields.time, fields.start, fields.valid_until):
         found = events.leaves_at(path) if path is not None else ()
         if len(found) != 1 or not (pa.types.is_integer(found[0].type) or pa.types.is_floating(found[0].type)):
@@ -251,6 +256,8 @@ def _fixed_units(
             own = streams.has(name) if valid is None else streams.has(name) & valid
             if own.any():
                 first[name] = ticks.unit_of(numbers[int(np.argmax(own))].item(), name)
+            if not ticks.has_unit(name):
+                return None
         return first
     return {}
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
+from math import isfinite
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -92,7 +93,7 @@ _LARGEST: Final = 2**63 - 1
 _log = logging.getLogger("tocsin")
 
 
-def read_time_unit(raw: str | None) -> TimeUnit | None:
+def read_time_unit(raw: object) -> TimeUnit | None:
     """Return the unit of that name, or raise `KindError`; None for None.
 
     >>> read_time_unit("ms"), read_time_unit("second")
@@ -100,7 +101,8 @@ def read_time_unit(raw: str | None) -> TimeUnit | None:
     """
     if raw is None:
         return None
-    name = _SHORT.get(raw, raw).lower()
+    written = raw.lower() if isinstance(raw, str) else ""
+    name = _SHORT.get(written, written)
     for unit in TimeUnit:
         if name in (unit.value, unit.value.removesuffix("s")):
             return unit
@@ -169,17 +171,10 @@ class StreamTicks:
         unit = self.unit_of(number, stream)
         if unit is TimeUnit.TICKS:
             self._check(stream)
-        factor, divisor = _FACTORS[unit]
-        if factor == divisor and not (unit is TimeUnit.TICKS and self.unit_uses):
+        ticks = _count(number, unit)
+        if unit is TimeUnit.MICROSECONDS or (unit is TimeUnit.TICKS and not self.unit_uses):
             self.plain.add(stream)
-        if unit is TimeUnit.TICKS:
-            return read_ticks(number)
-        if isinstance(number, float):
-            if not np.isfinite(number):
-                raise KindError(f"{number} is no time")
-            # As `convert` does for columns, to the last digit.
-            return read_ticks(round(number * factor if factor > 1 else number / divisor))
-        return read_ticks(number * factor // divisor)
+        return ticks
 
     def read_column(self, numbers: NDArray[Any], stream: str | None) -> NDArray[np.int64] | None:
         """Return a column of integers or finite floats in a stream's ticks, or None if each has to be read by itself.
@@ -200,7 +195,8 @@ class StreamTicks:
             return whole if factor == divisor else whole * factor // divisor
         if unit is TimeUnit.TICKS:
             return None
-        scaled = np.rint(numbers * factor if factor > 1 else numbers / divisor)
+        with np.errstate(over="ignore"):  # infinity does not fit either
+            scaled = np.rint(numbers * factor if factor > 1 else numbers / divisor)
         return scaled.astype(np.int64) if np.abs(scaled).max() < _LARGEST else None
 
     def saw_date(self, stream: str | None) -> None:
@@ -240,17 +236,26 @@ class StreamTicks:
             return ticks
 
     def unit_of(self, number: float, stream: str | None) -> TimeUnit:
-        """Return what the numbers in a stream's time field count; the first number decides."""
+        """Return what the numbers in a stream's time field count; the first number that is a time decides."""
         if stream is not None and stream in self.lengths:
             return TimeUnit.TICKS
         found = self._units.get(stream)
         if found is None:
-            found = self._units[stream] = self.unit or guess_unit(number)
-            if found is not TimeUnit.TICKS:
-                self._dated.add(stream)
-                if self.unit is None:
-                    self._say(number, stream, found)
+            found = self.unit or guess_unit(number)
+            if _is_time(number, found):
+                self._fix(number, stream, found)
         return found
+
+    def has_unit(self, stream: str | None) -> bool:
+        """Tell whether it is known what the numbers in a stream's time field count."""
+        return stream in self.lengths or stream in self._units
+
+    def _fix(self, number: float, stream: str | None, unit: TimeUnit) -> None:
+        self._units[stream] = unit
+        if unit is not TimeUnit.TICKS:
+            self._dated.add(stream)
+            if self.unit is None:
+                self._say(number, stream, unit)
 
     def _say(self, number: float, stream: str | None, unit: TimeUnit) -> None:
         factor, divisor = _FACTORS[unit]
@@ -270,6 +275,27 @@ class StreamTicks:
                 f"`--tick '{stream}=1 second'`; or give times as datetimes, or name the unit of the numbers: "
                 "`time_unit` or `--time-unit`"
             )
+
+
+def _count(number: float, unit: TimeUnit) -> int:
+    """Return a number of a unit in ticks, or raise `KindError`; columns of numbers are read alike, to the last digit."""
+    factor, divisor = _FACTORS[unit]
+    if unit is TimeUnit.TICKS:
+        return read_ticks(number)
+    if isinstance(number, int):
+        return read_ticks(number * factor // divisor)
+    scaled = number * factor if factor > 1 else number / divisor
+    if not isfinite(scaled):
+        raise KindError(f"{number} is no time")
+    return read_ticks(round(scaled))
+
+
+def _is_time(number: float, unit: TimeUnit) -> bool:
+    try:
+        _count(number, unit)
+    except KindError:
+        return False
+    return True
 
 
 def _number(raw: object) -> int | float | None:

@@ -128,7 +128,8 @@ def read_ticks(raw: object) -> int:
             f"a time is a whole number of ticks, a datetime or a text of ISO 8601, not {_described(raw)}"
         )
     if not -_TICKS <= value < _TICKS:
-        raise KindError(f"the time {value} does not fit into 64 bits")
+        shown = f" {value}" if -HUGE < value < HUGE else ""  # Python refuses to write longer ones
+        raise KindError(f"the time{shown} does not fit into 64 bits")
     return value
 
 
@@ -206,7 +207,9 @@ def _read_foreign(raw: object, zone: tzinfo) -> Value | None:
         return int(raw) if raw.is_finite() and raw == raw.to_integral_value() else float(raw)
     if isinstance(raw, np.datetime64):
         return _read_datetime64(raw, zone)
-    if isinstance(raw, np.generic) and not isinstance(raw, np.timedelta64):
+    if isinstance(raw, np.longdouble):
+        return _read_float(float(raw))
+    if isinstance(raw, np.generic) and not isinstance(raw, (np.timedelta64, np.clongdouble)):
         return read_value(raw.item())
     if isinstance(raw, str):
         return _read_string(str.__str__(raw))  # the string of an enum's member, not its name
