@@ -27,6 +27,16 @@ def test_days_are_counted_in_utc_whatever_a_tick_is(length: int) -> None:
     assert (bars.counts, bars.unit) == ([2, 1, 0, 1], "by day")
 
 
+@pytest.mark.parametrize("length", [7_000_000, 5 * 3_600_000_000, 7 * 86_400_000_000])
+def test_ticks_that_divide_no_day_are_counted_on_theirs(length: int) -> None:
+    moments = ["2026-03-01", "2026-03-08T12:00", "2026-03-29"]
+    times = ticks(*moments, length=length)
+    days = [datetime.fromtimestamp(time * length // 10**6, UTC).date().isoformat() for time in times.tolist()]
+    bars = bars_over_time(times, length)
+    assert [label for label, count in zip(bars.labels, bars.counts, strict=True) if count] == days
+    assert (bars.labels[0], bars.labels[-1], bars.unit) == (days[0], days[-1], "by day")
+
+
 def test_short_spans_are_counted_by_the_hour_and_long_ones_by_several_days() -> None:
     hours = bars_over_time(ticks("1969-12-31T22:30", "1970-01-01T00:10"), 1)
     assert (hours.labels[0], hours.counts, hours.unit) == ("1969-12-31 22:00", [1, 0, 1], "by hour")

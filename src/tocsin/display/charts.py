@@ -43,7 +43,7 @@ def bars_over_time(times: NDArray[np.int64], tick: int | None) -> Bars:
     if first < _EARLIEST or last > _LATEST:
         return _bars(times, 1, "tick")
     unit, name = (_HOUR, "hour") if last - first < 2 * _DAY else (_DAY, "day")
-    return _bars(times // max(unit // tick, 1), unit, name)
+    return _bars(times * tick // unit, unit, name)
 
 
 def _bars(places: NDArray[np.int64], unit: int, name: str) -> Bars:

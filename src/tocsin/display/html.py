@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
+from tocsin.display.text import shortened
+
 _IMPOSSIBLE: Final = re.compile("[^\\t\\n\\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CELL: Final = 120  # characters of a cell
 
@@ -66,10 +68,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object] | None]) -> st
 def _cell(value: object) -> str:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     text = "" if value is None else f"{value:,}" if is_number else str(value)
-    if len(text) > _CELL:
-        text = text[: _CELL - 1] + "…"
     kind = ' class="number"' if is_number else ""
-    return f"<td{kind}>{escaped(text)}</td>"
+    return f"<td{kind}>{escaped(shortened(text, _CELL))}</td>"
 
 
 def picture(svg: str, description: str) -> str:
