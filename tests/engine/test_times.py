@@ -216,7 +216,9 @@ def test_delays_are_lengths_of_time_too() -> None:
     ]
     assert ends == [100, 170]
     assert [note.end for note in made.flush()] == [240]
-    for bad in (-1, "soon", 1.5):
+    for none in (0, "0 minutes", timedelta(0)):
+        assert Engine(out_of_orderness=none).publish({"a": 1}) == []
+    for bad in (-1, "soon", 1.5, timedelta(-1), True):
         with pytest.raises(TocsinError, match="`out_of_orderness` is a number of ticks"):
             Engine(out_of_orderness=bad)  # type: ignore[arg-type]
 

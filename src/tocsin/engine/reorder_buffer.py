@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from datetime import timedelta
 from heapq import heappop, heappush
 from itertools import count
 from operator import itemgetter
@@ -16,9 +15,9 @@ from tocsin.formats.packed_events import pack_events, unpack_events
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event
-from tocsin.model.errors import KindError, SavedError, TocsinError
+from tocsin.model.errors import SavedError, TocsinError
 from tocsin.model.options import ALWAYS
-from tocsin.model.ticks import StreamTicks, Tick, read_tick
+from tocsin.model.ticks import StreamTicks, Tick, read_length
 from tocsin.structures.archive import Parts
 from tocsin.structures.array_types import Int64s
 
@@ -44,14 +43,12 @@ class Delay(Struct, frozen=True):
                     f"`{name}` is a number of ticks from 0 on, or a length such as `5 minutes`, not {raw}"
                 )
             return cls(raw)
-        if raw == timedelta():
-            return cls()
-        try:
-            return cls(read_tick(raw), is_in_ticks=False)
-        except KindError:
+        length = read_length(raw)
+        if length is None or length < 0:
             raise TocsinError(
                 f"`{name}` is a number of ticks, a length such as `5 minutes`, or a timedelta, not {raw!r}"
-            ) from None
+            )
+        return cls(length, is_in_ticks=False)
 
     def in_ticks(self, tick: int) -> int:
         """Return the delay in ticks of so many microseconds, rounded up."""

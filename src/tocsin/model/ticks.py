@@ -43,19 +43,26 @@ def read_tick(raw: Tick) -> int:
     >>> read_tick("1 second"), read_tick("day"), read_tick(timedelta(milliseconds=5))
     (1000000, 86400000000, 5000)
     """
-    if isinstance(raw, timedelta):
-        length = raw // timedelta(microseconds=1)
-        if raw != timedelta(microseconds=length):
-            length = 0
-    elif isinstance(raw, int) and not isinstance(raw, bool):
-        length = raw
-    else:
-        length = _parse_length(raw) if isinstance(raw, str) else 0
-    if length < 1:
+    length = read_length(raw)
+    if length is None or length < 1:
         raise KindError(
             f"a tick is a length of time such as `1 second`, a timedelta, or whole microseconds, not {raw!r}"
         )
     return length
+
+
+def read_length(raw: object) -> int | None:
+    """Return a length of time in whole microseconds, or None if it is none.
+
+    >>> read_length("5 minutes"), read_length(timedelta(0)), read_length("soon")
+    (300000000, 0, None)
+    """
+    if isinstance(raw, timedelta):
+        length = raw // timedelta(microseconds=1)
+        return length if raw == timedelta(microseconds=length) else None
+    if isinstance(raw, str):
+        return _parse_length(raw)
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) else None
 
 
 class TimeUnit(StrEnum):
@@ -329,10 +336,10 @@ def span_of(microseconds: int) -> Span:
     return Span(microseconds, SpanUnit.MICROSECONDS)
 
 
-def _parse_length(text: str) -> int:
-    """Return the microseconds of a length such as `5 minutes`, or 0 if it is none."""
+def _parse_length(text: str) -> int | None:
+    """Return the microseconds of a length such as `5 minutes`, or None if it is none."""
     found = _SPAN.fullmatch(text)
-    if found is None:
-        return 0
-    unit = found[2].lower().removesuffix("s") + "s"
-    return int(found[1] or 1) * UNITS.get(SpanUnit(unit), 0) if unit in set(SpanUnit) else 0
+    unit = "" if found is None else found[2].lower().removesuffix("s") + "s"
+    if found is None or unit not in set(SpanUnit) or (size := UNITS.get(SpanUnit(unit))) is None:
+        return None
+    return int(found[1] or 1) * size
