@@ -13,10 +13,11 @@ import numpy as np
 from tocsin import Engine
 from tocsin.engine import EventClock
 from tocsin.formats.notifications import encode_json
+from tocsin.index import StatefulSubscriptions
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Notification, Subscription
 from tocsin.model.errors import EventError
-from tocsin.sharding import ShardPlan, ShardRouter, ShardRuntime, StatefulSubscriptions
+from tocsin.sharding import ShardPlan, ShardRouter, ShardRuntime
 
 Told: TypeAlias = Counter[tuple[Any, ...]]
 _NOBODY = np.empty(0, dtype=np.int64)
@@ -38,14 +39,12 @@ class Shards:
         ]
         self.late: list[str] = []
 
-    def follow(
-        self, stateful: StatefulSubscriptions, generation: int, filters: StatefulSubscriptions | None = None
-    ) -> None:
+    def follow(self, stateful: StatefulSubscriptions, generation: int) -> None:
         self.stateful, self.generation = stateful, generation
         self.plan = ShardPlan.of(stateful, self.count)
         self.router = ShardRouter(self.plan)
         for runtime in self.runtimes:
-            runtime.migrate(stateful, self.plan, generation, filters)
+            runtime.migrate(stateful, self.plan, generation)
 
     def process(self, events: Sequence[Event]) -> Told:
         """Route the events as they come, and give them to the shards in the order of their end."""

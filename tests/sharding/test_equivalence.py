@@ -9,7 +9,7 @@ from tests.sequences.strategies import sequences, streams
 from tests.sharding.shards import Beside, Shards
 from tocsin import parse
 from tocsin.model import Event, Query, Subscription
-from tocsin.sharding import StatefulSubscriptions
+from tocsin.sharding import stateful_subscriptions
 
 TABLES = {"t": "g", "p": "g"}
 KEYED = [
@@ -69,7 +69,7 @@ def cut(events: list[Event], sizes: list[int]) -> list[list[Event]]:
     st.randoms(use_true_random=False),
 )
 def test_shards_give_the_notifications_of_the_engine(given_set, events, sizes, shards, random):  # type: ignore[no-untyped-def]
-    sharded = Shards(StatefulSubscriptions.of(given_set, tables=TABLES), shards)
+    sharded = Shards(stateful_subscriptions(given_set, tables=TABLES), shards)
     beside = Beside(given_set, TABLES)
     for batch in cut(events, sizes):
         random.shuffle(batch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from itertools import count
 from operator import itemgetter
@@ -258,12 +258,6 @@ class ReorderBuffer:
         order = self._orders.get(tick)
         unread = max((self._latest_unread.get(stream, ALWAYS) for stream in streams), default=ALWAYS)
         return unread if order is None else max(order.latest, unread)
-
-    def saw(self, latest: Mapping[int, int]) -> None:
-        """Hear of the latest ends that came elsewhere, by the length of a tick: subscriptions see what ends later."""
-        for tick, end in latest.items():
-            order = self._order_of(tick)
-            order.latest = max(order.latest, end)
 
     def forget(self, stream: str) -> None:
         """Forget the latest end of a stream that no sequence reads, since its tick has changed."""

@@ -1,16 +1,21 @@
 """Spreading sequences and views over shards that together give the engine's notifications."""
 
+from tocsin.sharding.kept_events import AddedFilters, AddedInIndex, FilterMatch
 from tocsin.sharding.output import LATE, NOTIFICATIONS, ShardOutput
 from tocsin.sharding.plan import ShardPlan
 from tocsin.sharding.router import CLOCK, EventRows, LatestEnds, Role, Routed, ShardRouter, merge_latest
 from tocsin.sharding.runtime import ShardRuntime
-from tocsin.sharding.stateful import StatefulRun, StatefulSubscriptions
+from tocsin.sharding.shard_state import reshard
+from tocsin.sharding.stateful import stateful_subscriptions
 
 __all__ = [
     "CLOCK",
     "LATE",
     "NOTIFICATIONS",
+    "AddedFilters",
+    "AddedInIndex",
     "EventRows",
+    "FilterMatch",
     "LatestEnds",
     "Role",
     "Routed",
@@ -18,7 +23,7 @@ __all__ = [
     "ShardPlan",
     "ShardRouter",
     "ShardRuntime",
-    "StatefulRun",
-    "StatefulSubscriptions",
     "merge_latest",
+    "reshard",
+    "stateful_subscriptions",
 ]

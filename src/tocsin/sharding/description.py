@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tocsin.display.text import counted
-from tocsin.sharding.plan import EVERY, HOME, NOWHERE, ShardPlan
+from tocsin.sharding.plan import EVERY, HOME, ShardPlan
 
 
 def describe_plan(plan: ShardPlan) -> str:
@@ -16,7 +16,7 @@ def describe_plan(plan: ShardPlan) -> str:
 
 
 def _lines(plan: ShardPlan) -> Iterator[str]:
-    total = sum(len(placement.shards) for placement in plan.placements)
+    total = sum(len(placement.shards) for placement in plan.placements) + plan.linked_filters
     yield f"{counted(total, 'subscription')} on {counted(plan.shards, 'shard')}."
     for number, group in enumerate(plan.groups):
         yield f"{counted(group.size, 'sequence')} {_are(group.size)} keyed by {group.name}. " + _where(
@@ -40,10 +40,9 @@ def _lines(plan: ShardPlan) -> Iterator[str]:
     for name, there in plan.tables.items():
         count = int(np.count_nonzero(there))
         yield f"The rows of table `{name}` go to {'every shard' if count == plan.shards else counted(count, 'shard')}."
-    idle = sum(int(np.count_nonzero(placement.shards == NOWHERE)) for placement in plan.placements)
-    if idle:
-        yield f"{counted(idle, 'filter')} {'reads' if idle == 1 else 'read'} a stream that no sequence publishes."
-    yield from ()
+    if plan.linked_filters:
+        count = plan.linked_filters
+        yield f"{counted(count, 'filter')} on published streams {_is_on(count)} shard {plan.linked_shard}, too."
 
 
 def _where(plan: ShardPlan, number: int) -> str:

@@ -81,17 +81,18 @@ class OutputWriter:
         """Add the present answer of a new view."""
         self._add(subscription, (), (None, None), None, new=encode_json(answer).decode())
 
-    def met(self, subscription: str, event: Event, values: Mapping[str, Any] | None) -> None:
-        """Add the notification of a new filter that an event which was kept satisfies."""
-        text = encode_json(dict(values)).decode() if values is not None else None
-        cause = Cause(event.id, None, None)
-        self._add(subscription, (event.id,), (event.start, event.end), cause, values=text)
+    def met(self, subscription: str, event: Event, values: str | None, cause: Cause) -> None:
+        """Add the notification of a new filter that an event which was kept satisfies; `values` are JSON."""
+        self._add(subscription, (event.id,), (event.start, event.end), cause, values=values)
 
     def refused(self, end: int, reason: str, cause: Cause) -> None:
         """Add an event that came too late, or that is no row of its table."""
         line = (cause.event_id, end, reason, cause.row, cause.carried)
         for column, value in zip(self._late.values(), line, strict=True):
             column.append(value)
+
+    def __bool__(self) -> bool:
+        return bool(self._notifications["subscription"] or self._late["event_id"])
 
     def output(self) -> ShardOutput:
         """Return all that was added."""

@@ -7,25 +7,22 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
+from tocsin.index.stateful import StatefulRun, StatefulSubscriptions
 from tocsin.language.template.columns import Column
 from tocsin.model.conditions import Condition
 from tocsin.model.errors import TocsinError
 from tocsin.sharding.correlation import Scheme
 from tocsin.sharding.hashing import Hashes
-from tocsin.sharding.stateful import StatefulSubscriptions
 from tocsin.structures.array_types import Bools, Int32s, Int64s
 
 EVERY: Final = -1
 """Instead of a shard: all of them."""
-NOWHERE: Final = -2
-"""Instead of a shard: a filter on a stream that no sequence publishes has nothing to do here."""
 HOME: Final = -1
 """Instead of a group: the subscriptions without a key, each on one shard."""
 
 
-class Group(Struct, frozen=True):
+class KeyGroup(Struct, frozen=True):
     """Sequences whose keys have the same attributes of the same streams; events go to the shard of their key's hash.
 
     Each of its sequences is on all shards, or, if the key has to equal constants, on the shard of these. `values` are the
@@ -55,7 +52,7 @@ class StaticRoute(Struct, frozen=True):
 
 
 class RunPlacement(NamedTuple):
-    """Where the subscriptions of a run are: for each its group or HOME, and its shard, EVERY or NOWHERE."""
+    """Where the subscriptions of a run are: for each its group or HOME, and its shard, or EVERY."""
 
     groups: Int32s
     shards: Int32s
@@ -79,13 +76,14 @@ class ShardPlan(Struct, frozen=True):
     >>> from tocsin import parse
     >>> from tocsin.model import Subscription
     >>> rise = Subscription("rise", parse("from stock a next stock b on b.name = a.name where b.price > a.price"))
-    >>> print(ShardPlan.of(StatefulSubscriptions.of([rise]), 4).describe())
+    >>> from tocsin.sharding import stateful_subscriptions
+    >>> print(ShardPlan.of(stateful_subscriptions([rise]), 4).describe())
     1 subscription on 4 shards.
     1 sequence is keyed by stock: name. It is on all shards; an event goes to the shard of its key's hash.
     """
 
     shards: int
-    groups: tuple[Group, ...]
+    groups: tuple[KeyGroup, ...]
     placements: tuple[RunPlacement, ...]  # of each run
     routes: tuple[StaticRoute, ...]
     tables: Mapping[str, Bools]
@@ -94,6 +92,7 @@ class ShardPlan(Struct, frozen=True):
     ticks: Mapping[str, int]
     published: frozenset[str]
     linked_shard: int
+    linked_filters: int
     reasons: tuple[MissingKey, ...]
     views: Int64s  # how many each shard has
 
@@ -109,11 +108,17 @@ class ShardPlan(Struct, frozen=True):
             raise TocsinError(f"there is one shard or more, not {shards}")
         return Planner(stateful, shards).plan(changes=changes)
 
-    def members(self, run: int, group: int, shard: int) -> NDArray[np.int64]:
-        """Return the positions in a run of the subscriptions of a group, or HOME, that a shard has."""
-        placement = self.placements[run]
-        is_here = (placement.shards == shard) | (placement.shards == EVERY)
-        return np.flatnonzero(is_here & (placement.groups == group))
+    def members(self, stateful: StatefulSubscriptions, group: int, shard: int) -> list[StatefulRun]:
+        """Return the subscriptions of a group, or HOME, that a shard has; the plan is that of all these subscriptions."""
+        found = []
+        for run, placement in zip(stateful.runs, self.placements, strict=True):
+            is_here = (placement.shards == shard) | (placement.shards == EVERY)
+            positions = np.flatnonzero(is_here & (placement.groups == group))
+            if len(positions):
+                found.append(run if len(positions) == len(run) else run.take(positions))
+        if group == HOME and shard == self.linked_shard:
+            found += stateful.linked_filters
+        return found
 
     def describe(self) -> str:
         """Return in sentences what is where, what travels, and why sequences have no key."""

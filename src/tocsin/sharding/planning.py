@@ -11,9 +11,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.display.text import counted
+from tocsin.index.stateful import StatefulSubscriptions
 from tocsin.language.check import read_text
 from tocsin.language.template.columns import Column
-from tocsin.model import Filter, Query, View
+from tocsin.model import Query, View
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.terms import Parameter
@@ -30,9 +31,9 @@ from tocsin.sharding.hashing import (
     shards_of,
     text_hashes,
 )
-from tocsin.sharding.plan import EVERY, HOME, NOWHERE, Group, MissingKey, RunPlacement, ShardPlan, StaticRoute
-from tocsin.sharding.stateful import StatefulRun, StatefulSubscriptions
+from tocsin.sharding.plan import EVERY, HOME, KeyGroup, MissingKey, RunPlacement, ShardPlan, StaticRoute
 from tocsin.structures.array_types import Bools, Int32s
+from tocsin.subscriptions.runs import Run
 
 MOST_GROUPS: Final = 40  # each has a bit of its own with every event that travels
 _LINKED: Final = "published streams"  # its hash is the shard of all that publish or read published events
@@ -74,7 +75,7 @@ class Planner:
         self._views = np.zeros(shards, dtype=np.int64)
         self._tables: dict[str, Bools] = {}
         self._placements = [
-            RunPlacement(np.full(len(run), HOME, dtype=np.int32), np.full(len(run), NOWHERE, dtype=np.int32))
+            RunPlacement(np.full(len(run), HOME, dtype=np.int32), np.full(len(run), EVERY, dtype=np.int32))
             for run in stateful.runs
         ]
 
@@ -82,10 +83,7 @@ class Planner:
         """Return the plan."""
         keyed: list[tuple[_Part, Correlation]] = []
         for part in self._parts:
-            if isinstance(part.query, Filter):
-                if part.query.stream in self._published:
-                    self._place(part, np.full(len(part.positions), self._linked, dtype=np.int32))
-            elif isinstance(part.query, View):
+            if isinstance(part.query, View):
                 self._place_view(part, part.query)
             elif part.compiled is not None:
                 correlation = self._correlation(part, part.compiled)
@@ -112,36 +110,37 @@ class Planner:
             ticks=dict(self._stateful.ticks),
             published=self._published,
             linked_shard=self._linked,
+            linked_filters=sum(map(len, self._stateful.linked_filters)),
             reasons=tuple(self._reasons.values()),
             views=self._views,
         )
 
     # reading
 
-    def _parts_of(self, run: int) -> Iterator[_Part]:
-        given = self._stateful.runs[run]
-        if given.template is not None:
-            query, columns = given.template.template.query, given.template.rows.columns
-            yield self._part(run, np.arange(len(given)), query, columns, given)
+    def _parts_of(self, number: int) -> Iterator[_Part]:
+        run = self._stateful.runs[number].run
+        if run.template is not None:
+            query, columns = run.template.template.query, run.template.rows.columns
+            yield self._part(number, np.arange(len(run)), query, columns, run)
             return
-        for position, text in enumerate(given.texts):
-            yield self._part(run, np.array([position]), read_text(text), {}, given)
+        for position, text in enumerate(run.texts):
+            yield self._part(number, np.array([position]), read_text(text), {}, run)
 
     def _part(
         self,
-        run: int,
+        number: int,
         positions: NDArray[np.int64],
         query: Query,
         columns: Mapping[str, Column],
-        given: StatefulRun,
+        run: Run,
     ) -> _Part:
         compiled = None
         if isinstance(query, SequenceQuery):
             try:
                 compiled = compile_sequence(query, self._stateful.ticks)
             except SubscriptionError as fault:
-                raise SubscriptionError(fault.reason, fault.id or given.ids[int(positions[0])]) from fault
-        return _Part(run, positions, query, compiled, columns)
+                raise SubscriptionError(fault.reason, fault.id or run.ids[int(positions[0])]) from fault
+        return _Part(number, positions, query, compiled, columns)
 
     def _correlation(self, part: _Part, compiled: CompiledSequence) -> Correlation:
         if compiled.publishes is not None:
@@ -160,7 +159,7 @@ class Planner:
         placement.shards[part.positions] = shards
 
     def _by_id(self, part: _Part) -> Int32s:
-        ids = self._stateful.runs[part.run].ids
+        ids = self._stateful.runs[part.run].run.ids
         return shards_of(text_hashes(ids[place] for place in part.positions.tolist()), self._shards)
 
     def _place_view(self, part: _Part, query: View) -> None:
@@ -180,12 +179,12 @@ class Planner:
         self._routes += _static_routes(compiled.automaton, shards, part.columns)
         known = self._reasons.get(reason)
         example = (
-            self._stateful.runs[part.run].ids[int(part.positions[0])] if known is None else known.example
+            self._stateful.runs[part.run].run.ids[int(part.positions[0])] if known is None else known.example
         )
         count = len(part.positions) + (0 if known is None else known.count)
         self._reasons[reason] = MissingKey(reason, count, example)
 
-    def _place_keyed(self, keyed: list[tuple[_Part, Correlation]]) -> tuple[Group, ...]:
+    def _place_keyed(self, keyed: list[tuple[_Part, Correlation]]) -> tuple[KeyGroup, ...]:
         """Place the sequences with a key; of too many groups the largest are kept, and the others have no key."""
         found: dict[Scheme, _Members] = {}
         for part, correlation in keyed:
@@ -208,7 +207,7 @@ class Planner:
                 members.takes_any = True
                 self._place(part, np.full(len(part.positions), EVERY, dtype=np.int32), number)
         return tuple(
-            Group(
+            KeyGroup(
                 scheme,
                 found[scheme].size,
                 None if found[scheme].takes_any else np.unique(np.concatenate(found[scheme].values)),

@@ -19,7 +19,7 @@ from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model.event import DELETIONS, STREAM
 from tocsin.model.options import ALWAYS
 from tocsin.sharding.hashing import HashedColumn, combined, event_hashes, shards_of, text_hashes
-from tocsin.sharding.plan import Group, ShardPlan
+from tocsin.sharding.plan import KeyGroup, ShardPlan
 from tocsin.sharding.static_routes import StaticRoutes
 from tocsin.structures.array_types import Bools, Int32s, Int64s
 from tocsin.views.table import StoredTable
@@ -143,7 +143,7 @@ class ShardRouter:
         return found
 
     def _keyed_rows(
-        self, group: Group, events: EventBatch, masks: Mapping[str, Bools], hashes: dict[str, HashedColumn]
+        self, group: KeyGroup, events: EventBatch, masks: Mapping[str, Bools], hashes: dict[str, HashedColumn]
     ) -> Iterator[tuple[Int64s, Int32s]]:
         """Yield the rows of each stream that have a key of a group, and the shard of its hash."""
         for stream, paths in group.scheme:

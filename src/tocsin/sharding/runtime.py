@@ -10,22 +10,25 @@ from typing import Any, Final
 import numpy as np
 
 from tocsin.engine.reorder_buffer import Delay
+from tocsin.index.stateful import StatefulRun, StatefulSubscriptions
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event
-from tocsin.model.errors import EventError, TocsinError
+from tocsin.model.errors import EventError, SavedError
 from tocsin.model.options import ALWAYS
 from tocsin.model.ticks import Tick
-from tocsin.sharding.kept_events import KeptEvents
+from tocsin.sharding.kept_events import AddedFilters, KeptEvents
 from tocsin.sharding.output import OutputWriter, ShardOutput
 from tocsin.sharding.plan import HOME, ShardPlan
 from tocsin.sharding.router import CLOCK, FIRST_GROUP, LatestEnds, Role, merge_latest
-from tocsin.sharding.stateful import StatefulRun, StatefulSubscriptions
-from tocsin.sharding.turns import Cause, Turn, WaitingRoom
+from tocsin.sharding.shard_state import ShardState
+from tocsin.sharding.turns import Cause, Turn, Waiting, WaitingRoom
 from tocsin.sharding.unit import Unit
+from tocsin.structures.archive import Parts
 from tocsin.structures.array_types import Int64s
 
 _UNREAD: Final = np.int64(Role.TABLE | Role.KEPT | Role.REPORTS_LATE)  # roles that are none of a sequence
 _HOME_NAME: Final = ""  # of the unit of the subscriptions without a key; groups have their own
+_NO_UNITS: Final[Mapping[str, Parts]] = {}
 
 
 class ShardRuntime:
@@ -33,10 +36,11 @@ class ShardRuntime:
 
     All shards together give the notifications of one engine with all subscriptions that is given the events of each
     call in the order of their end. An event is late if one that ends more than `out_of_orderness` after it came with
-    an earlier call, to whatever shard.
+    an earlier call, to whatever shard. `stateful` are all subscriptions, of which the plan was made.
 
     With `state`, which `snapshot` returned for the same shard, the runtime goes on where that one was: subscriptions that
-    were added or replaced since then begin now, and those that are gone leave nothing.
+    came or were replaced since then begin now, and those that are gone leave nothing. With `first_answers`, new views
+    tell their present answer with the next call.
     """
 
     def __init__(
@@ -45,16 +49,16 @@ class ShardRuntime:
         plan: ShardPlan,
         shard: int,
         generation: int,
-        state: bytes | None = None,
         *,
+        state: bytes | None = None,
         out_of_orderness: Tick = 0,
+        memory_limit: int | None = None,
         first_answers: bool = True,
     ) -> None:
-        if state is not None:
-            raise TocsinError("the state of a shard cannot be restored yet")
         self.shard = shard
         self.generation = generation
         self._delay = Delay.read("out_of_orderness", out_of_orderness)
+        self._memory_limit = memory_limit
         self._first_answers = first_answers
         self._plan = plan
         self._latest: LatestEnds = {}
@@ -62,35 +66,26 @@ class ShardRuntime:
         self._kept = KeptEvents()
         self._units: dict[str, Unit] = {}
         self._pending = OutputWriter(generation)  # what the next call returns besides
-        self._follow(stateful, plan, known=ALWAYS)
+        saved = None if state is None else self._restored(ShardState.unpack(state))
+        self._follow(stateful, _NO_UNITS if saved is None else saved.units)
+        if saved is not None:
+            self.generation = saved.generation
+            self._change_generation(generation, saved.schemes)
 
-    def migrate(
-        self,
-        stateful: StatefulSubscriptions,
-        plan: ShardPlan,
-        generation: int,
-        added_filters: StatefulSubscriptions | None = None,
-    ) -> None:
+    def migrate(self, stateful: StatefulSubscriptions, plan: ShardPlan, generation: int) -> None:
         """Follow the subscriptions to a later generation.
 
         Subscriptions that are in both, and on this shard in both, keep their partial matches. New ones, and those that were
-        replaced, see what ends after all that has come; new views tell their present answer with the next call.
-        `added_filters` are the filters of all kinds that came since; each event that is kept meets them once.
+        replaced, see what ends after all that has come.
         """
-        known, self.generation = self.generation, generation
-        self._pending = self._pending.of_generation(generation)
-        bits = {
-            1 << FIRST_GROUP + old: 1 << FIRST_GROUP + new
-            for old, one in enumerate(self._plan.groups)
-            for new, other in enumerate(plan.groups)
-            if one.name == other.name
-        }
-        for room in self._waiting.values():
-            room.change_roles({int(Role.HOME): int(Role.HOME), **bits})
+        schemes = tuple(group.scheme for group in self._plan.groups)
         self._plan = plan
-        self._follow(stateful, plan, known=known)
-        if added_filters is not None:
-            self._kept.meet(added_filters, self._pending)
+        self._change_generation(generation, schemes)
+        self._follow(stateful, _NO_UNITS)
+
+    def meet(self, added_filters: AddedFilters) -> None:
+        """Have the events that are kept meet filters that came since the generation before; the next call returns them."""
+        self._kept.meet(added_filters, self._pending)
 
     def process(
         self,
@@ -113,7 +108,8 @@ class ShardRuntime:
         turn = Turn(events, roles, None, carried)
         ready = {tick: self._on_time(tick, own, output) for tick, own in self._by_tick(turn)}
         self._latest = merge_latest((self._latest, latest))
-        self._keep(turn)
+        for position in np.flatnonzero(roles & np.int64(Role.KEPT)).tolist():
+            self._kept.add(Waiting(events.event(position), 0, turn.cause(position).carried))
         turns = {}
         for tick in {*ready, *self._waiting}:
             room = self._waiting.setdefault(tick, WaitingRoom())
@@ -130,52 +126,79 @@ class ShardRuntime:
         return output.output()
 
     def snapshot(self) -> bytes:
-        """Return the state as it is, for `state=` in any process."""
-        raise TocsinError("the state of a shard cannot be saved yet")
+        """Return the state after a call of `process`, for `state=` in any process."""
+        if self._pending:
+            raise SavedError("there are notifications that no call of `process` has returned yet")
+        return ShardState(
+            self.generation,
+            self.shard,
+            self._plan.shards,
+            self._latest,
+            tuple(group.scheme for group in self._plan.groups),
+            {tick: list(room) for tick, room in self._waiting.items() if len(room)},
+            list(self._kept),
+            {name: unit.snapshot() for name, unit in self._units.items()},
+        ).pack()
 
     # subscriptions
 
-    def _follow(self, stateful: StatefulSubscriptions, plan: ShardPlan, known: int) -> None:
-        """Add and remove subscriptions; those of generations up to `known` are kept where they are."""
-        wanted = {_HOME_NAME: HOME} | {group.name: number for number, group in enumerate(plan.groups)}
+    def _restored(self, saved: ShardState) -> ShardState:
+        """Take up all of a state but that of subscriptions."""
+        if (saved.shard, saved.shards) != (self.shard, self._plan.shards):
+            raise SavedError(
+                f"this is the state of shard {saved.shard} of {saved.shards}, not of {self.shard} of {self._plan.shards}; "
+                "`reshard` makes states for more shards"
+            )
+        self._latest = saved.latest
+        self._waiting = {tick: WaitingRoom(some) for tick, some in saved.waiting.items()}
+        self._kept = KeptEvents(saved.kept)
+        self._kept.pass_time(saved.latest.get(CLOCK, ALWAYS))
+        return saved
+
+    def _change_generation(self, generation: int, schemes: tuple[Any, ...]) -> None:
+        """Give the events that wait the roles of the present groups; `schemes` are the keys of the groups before."""
+        self.generation = generation
+        self._pending = self._pending.of_generation(generation)
+        bits = {
+            1 << FIRST_GROUP + old: 1 << FIRST_GROUP + new
+            for old, scheme in enumerate(schemes)
+            for new, group in enumerate(self._plan.groups)
+            if scheme == group.scheme
+        }
+        for room in self._waiting.values():
+            room.change_roles({int(Role.HOME): int(Role.HOME), **bits})
+
+    def _follow(self, stateful: StatefulSubscriptions, saved: Mapping[str, Parts]) -> None:
+        """Add and remove subscriptions, so that those are here that the plan has for this shard."""
+        wanted = {_HOME_NAME: HOME} | {group.name: number for number, group in enumerate(self._plan.groups)}
         for name in [name for name in self._units if name not in wanted]:
             del self._units[name]
         for name, group in wanted.items():
-            runs = [
-                run.take(members)
-                for number, run in enumerate(stateful.runs)
-                if len(members := plan.members(number, group, self.shard))
-            ]
-            if runs or name in self._units or name == _HOME_NAME:
-                self._follow_unit(name, stateful, runs, known)
+            runs = self._plan.members(stateful, group, self.shard)
+            if runs or name == _HOME_NAME:
+                self._follow_unit(name, stateful, runs, saved.get(name))
+            else:
+                self._units.pop(name, None)
 
     def _follow_unit(
-        self, name: str, stateful: StatefulSubscriptions, runs: list[StatefulRun], known: int
+        self, name: str, stateful: StatefulSubscriptions, runs: list[StatefulRun], saved: Parts | None
     ) -> None:
         unit = self._units.get(name)
         if unit is None:
-            unit = self._units[name] = Unit()
-        present = set(unit.ids)
-        kept: set[str] = set()
-        new: list[StatefulRun] = []
-        for run in runs:
-            if not present:
-                new.append(run)
-                continue
-            is_kept = [
-                id_ in present and since <= known
-                for id_, since in zip(run.ids, run.since.tolist(), strict=True)
-            ]
-            kept.update(id_ for id_, one in zip(run.ids, is_kept, strict=True) if one)
-            if not all(is_kept):
-                new.append(run.take(np.flatnonzero(~np.array(is_kept, dtype=np.bool_))))
-        unit.remove(present - kept)
+            unit = self._units[name] = Unit(self._memory_limit)
+        wanted = np.concatenate([np.empty(0, dtype=np.int64), *(run.numbers for run in runs)])
+        unit.remove(np.setdiff1d(unit.numbers, wanted))
         unit.declare(stateful)
-        unit.saw({tick: end for tick, end in self._latest.items() if tick != CLOCK})
+        unit.saw(self._latest)
+        if saved is not None:
+            for run in _among(runs, Unit.saved_numbers(saved)):
+                unit.add(run)
+            unit.restore(saved)
+        new = _among(runs, np.setdiff1d(wanted, unit.numbers))
         for run in new:
             unit.add(run)
-        if self._first_answers:
-            unit.first_answers((id_ for run in new for id_ in run.ids), self._pending)
+            if self._first_answers:
+                unit.first_answers(run, self._pending)
 
     # events
 
@@ -194,22 +217,19 @@ class ShardRuntime:
 
     def _on_time(self, tick: int, turn: Turn, output: OutputWriter) -> Turn:
         """Return the events that are not late, and report those that are."""
-        is_late = turn.events.ends < self._watermark(tick)
+        watermark = self._watermark(tick)
+        is_late = turn.events.ends < watermark
         if not is_late.any():
             return turn
-        for position in np.flatnonzero(is_late & ((turn.roles & Role.REPORTS_LATE) != 0)).tolist():
+        for position in np.flatnonzero(is_late & ((turn.roles & np.int64(Role.REPORTS_LATE)) != 0)).tolist():
             end = int(turn.events.ends[position])
-            reason = f"it ended at {end}, before the watermark at {self._watermark(tick)}: it is late"
+            reason = f"it ended at {end}, before the watermark at {watermark}: it is late"
             output.refused(end, reason, turn.cause(position))
         return turn.where(~is_late)
 
     def _watermark(self, tick: int) -> int:
-        latest = self._latest.get(tick, ALWAYS)
-        return max(latest, ALWAYS + self._delay.in_ticks(tick)) - self._delay.in_ticks(tick)
-
-    def _keep(self, turn: Turn) -> None:
-        for position in np.flatnonzero(turn.roles & Role.KEPT).tolist():
-            self._kept.add(turn.events.event(position))
+        latest, delay = self._latest.get(tick, ALWAYS), self._delay.in_ticks(tick)
+        return max(latest, ALWAYS + delay) - delay
 
     def _run(self, turn: Turn, turns: Mapping[int, Turn], output: OutputWriter) -> None:
         """Give rows of tables to views, and events whose turn has come to sequences."""
@@ -230,8 +250,18 @@ class ShardRuntime:
 
     def _pass_time(self) -> None:
         for unit in self._units.values():
-            unit.saw({tick: end for tick, end in self._latest.items() if tick != CLOCK})
+            unit.saw(self._latest)
         self._kept.pass_time(self._latest.get(CLOCK, ALWAYS))
+
+
+def _among(runs: list[StatefulRun], numbers: Int64s) -> list[StatefulRun]:
+    """Return the subscriptions of runs that have these numbers."""
+    found = []
+    for run in runs:
+        is_one = np.isin(run.numbers, numbers)
+        if is_one.any():
+            found.append(run if is_one.all() else run.take(np.flatnonzero(is_one)))
+    return found
 
 
 def _of_role(turn: Turn, bit: int) -> Turn:

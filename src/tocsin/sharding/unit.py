@@ -1,103 +1,114 @@
-"""One part of a shard: an engine that is given events whose turn has come."""
+"""One part of a shard: sequences, views and filters on published streams, given events whose turn has come."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tocsin.engine import Engine
 from tocsin.engine.clock import ManualClock
-from tocsin.language.check import QuerySource
+from tocsin.engine.filter_runtime import FilterRuntime
+from tocsin.engine.saving.runs import restore_run
+from tocsin.engine.subscription_store import SubscriptionStore
+from tocsin.index.stateful import StatefulRun, StatefulSubscriptions
 from tocsin.language.semantics import selected_values
 from tocsin.matching.timed_batch import TimedBatch
-from tocsin.model import Event, Notification
-from tocsin.model.errors import EventError, SubscriptionError, TocsinError
+from tocsin.model import Event
+from tocsin.model.errors import EventError
 from tocsin.model.event import STREAM
 from tocsin.model.options import ALWAYS
-from tocsin.model.queries import SelectItem
+from tocsin.model.queries import SelectItem, Sequence
+from tocsin.model.ticks import StreamTicks
 from tocsin.sequences.matches import SequenceMatch
+from tocsin.sequences.running.matcher import AutomatonMatcher
+from tocsin.sequences.runtime import SequenceRuntime
+from tocsin.sharding.numbers import NumberTable
 from tocsin.sharding.output import OutputWriter
-from tocsin.sharding.stateful import StatefulRun, StatefulSubscriptions
 from tocsin.sharding.turns import Cause, Turn
-from tocsin.structures.packed_strings import PackedStrings
-from tocsin.subscriptions.sources import CompiledSubscription
+from tocsin.structures.archive import Parts
+from tocsin.structures.array_types import Int64s
+from tocsin.structures.compact_parts import PartsReader, PartsWriter
+from tocsin.views.runtime import ViewRuntime
 from tocsin.views.table import RowUpdate
 
-_TOGETHER: Final = 10_000  # texts that are added at once
 _log = logging.getLogger("tocsin")
 
 
-class Unit(Engine):
-    """An engine with the subscriptions of a group, or those without a key, of one shard.
+class Unit:
+    """The subscriptions of a group, or those without a key, of one shard.
 
     It is given the events of sequences in the order of their end, and rows of tables as they come. Its filters meet only
-    what its sequences publish. Time does not remove subscriptions: that is for the index to do.
+    what its sequences publish. Time does not remove subscriptions: that is for the index to do. The caller makes one call
+    at a time.
     """
 
-    def __init__(self) -> None:
-        super().__init__(clock=ManualClock(ALWAYS))
+    def __init__(self, memory_limit: int | None = None) -> None:
+        self._latest = _LatestEnds()
+        self._ticks = StreamTicks()
+        self._store = SubscriptionStore(
+            FilterRuntime(None, None),
+            SequenceRuntime(self._ticks, self._latest, lambda: AutomatonMatcher(memory_limit=memory_limit)),
+            ViewRuntime(),
+            ManualClock(ALWAYS),
+            retention=0,
+        )
+        self._numbers = NumberTable()  # those of the index, and those of the store
 
     # subscriptions
 
     def declare(self, stateful: StatefulSubscriptions) -> None:
-        """Declare tables and ticks; a table that is no more declared, or has another key now, is let go with its rows."""
+        """Declare tables and ticks; a table without views that is no more declared so is let go, with its rows."""
         for stream, tick in stateful.ticks.items():
-            self.stream(stream, tick=tick)
+            self._store.sequences.declare(stream, tick)
         tables = self._store.views.tables
         for name, stored in list(tables.by_name.items()):
             if stateful.tables.get(name) != stored.key and not stored.readers:
                 del tables.by_name[name]
         for name, key in stateful.tables.items():
-            self.table(name, key=key)
+            tables.declare(name, key)
 
     def add(self, run: StatefulRun) -> None:
         """Add subscriptions, which see what ends after all that has come."""
-        if run.template is not None:
-            rows, ids = run.template.rows, PackedStrings(run.ids)
-            self._store.restore_template(run.template.template, rows.columns, rows.rows, ids, run.options[0])
-            return
-        for begin in range(0, len(run), _TOGETHER):
-            end = min(begin + _TOGETHER, len(run))
-            new: dict[str, CompiledSubscription[Any]] = {}
-            for place in range(begin, end):
-                new[run.ids[place]] = self._compiled(run.ids[place], run.texts[place], run.options[place])
-            self._store.exchange([], new)
+        restore_run(run.run, self._store)
+        self._numbers.add(run.numbers, self._store.registry.numbers()[-len(run) :])
 
-    def remove(self, ids: Iterable[str]) -> None:
-        """Remove subscriptions."""
-        for id_ in ids:
-            self._store.withdraw(id_)
+    def remove(self, numbers: Int64s) -> None:
+        """Remove subscriptions by their numbers in the index."""
+        gone = self._numbers.take_out(numbers)
+        if len(gone):
+            self._store.exchange(self._store.registry.ids_of(gone), {})
 
     @property
-    def ids(self) -> Iterable[str]:
-        """Return the ids of all subscriptions."""
-        return self._store.registry
+    def numbers(self) -> Int64s:
+        """Return the numbers of all subscriptions in the index, ascending."""
+        return self._numbers.given
 
     @property
     def feeds_tables(self) -> bool:
-        """Tell whether a sequence publishes rows of a table that a view reads."""
-        published = {name for name in self._published_names() if name in self._store.views.tables.by_name}
-        return bool(published) and len(self._store.views) > 0
+        """Tell whether a sequence publishes rows of a table that some view reads."""
+        tables = self._store.views.tables.by_name
+        published = (query.publish for query in self._store.queries.shapes() if isinstance(query, Sequence))
+        return any(name in tables for name in published) and len(self._store.views) > 0
 
-    def first_answers(self, ids: Iterable[str], output: OutputWriter) -> None:
+    def first_answers(self, run: StatefulRun, output: OutputWriter) -> None:
         """Write the present answers of new views."""
-        for note in self._store.first_answers(ids):
-            output.first_answer(note.subscription, note.new)
+        if len(self._store.views):
+            for note in self._store.first_answers(run.run.ids):
+                output.first_answer(note.subscription, note.new)
 
     # time
 
     def saw(self, latest: Mapping[int, int]) -> None:
-        """Hear of the latest ends of all events: subscriptions that are added from now on see what ends later."""
-        self._buffer.saw(latest)
+        """Hear of the latest ends of all events, by the length of a tick: subscriptions added from now on see later ones."""
+        self._latest.by_tick.update(latest)
 
     # events
 
-    def run_sequences(self, turn: Turn, tick: int, output: OutputWriter) -> list[_Published]:
+    def run_sequences(self, turn: Turn, tick: int, output: OutputWriter) -> list[Published]:
         """Give events to the sequences, write the notifications, and return the events that these publish."""
-        published: list[_Published] = []
+        published: list[Published] = []
         if not len(turn) or not len(self._store.sequences):
             return published
         for first, matches in self._store.sequences.process(turn.events, tick):
@@ -107,12 +118,12 @@ class Unit(Engine):
             for i, (id_, row) in enumerate(zip(ids, rows, strict=True)):
                 match = matches.match(i)
                 output.matched(id_, _event_ids(match), times[i], match.values or None, turn.cause(row))
-            published += [_Published(turn.cause(row + first), event) for row, event in matches.published]
+            published += [Published(turn.cause(row + first), event) for row, event in matches.published]
         self._match_published(published, output)
         return published
 
     def update_tables(
-        self, rows: Iterable[tuple[Cause, Event]], published: Iterable[_Published], output: OutputWriter
+        self, rows: Iterable[tuple[Cause, Event]], published: Iterable[Published], output: OutputWriter
     ) -> None:
         """Apply rows of tables, published ones last, and write the notifications of changed answers."""
         changing = [
@@ -122,11 +133,6 @@ class Unit(Engine):
         size = self._store.views.most_at_once
         for begin in range(0, len(changing), size):
             self._update(changing[begin : begin + size], output)
-
-    def match_kept(self, events: Iterable[Event]) -> Iterator[Notification]:
-        """Yield the notifications of filters on events that are kept."""
-        batch = TimedBatch(list(events))
-        yield from self._pipeline.process(batch)
 
     def _read_rows(
         self, rows: Iterable[tuple[Cause, Event]], refuse: Callable[[Cause, Event, EventError], None]
@@ -147,7 +153,7 @@ class Unit(Engine):
         reportable = None
         if store.registry.has_validity and len(changes.rows):
             ends = np.array([event.end for _, event, _ in changing], dtype=np.int64)[changes.rows]
-            lengths = np.array([self.ticks.length(event.stream) for _, event, _ in changing])[changes.rows]
+            lengths = np.array([self._ticks.length(event.stream) for _, event, _ in changing])[changes.rows]
             reportable = store.is_valid(changes.numbers, ends, ALWAYS, lengths)
         changes = store.views.report(changes, reportable)
         ids = store.registry.ids_of(changes.numbers)
@@ -155,7 +161,7 @@ class Unit(Engine):
             cause, event, _ = changing[row]
             output.changed(ids[i], event, changes.old_answer(i), changes.new_answer(i), cause)
 
-    def _match_published(self, published: list[_Published], output: OutputWriter) -> None:
+    def _match_published(self, published: list[Published], output: OutputWriter) -> None:
         """Write the notifications of filters on the streams that sequences publish."""
         store = self._store
         if not published or not store.filter_count:
@@ -168,39 +174,66 @@ class Unit(Engine):
         ]
         found = found.take(np.array(own, dtype=np.bool_))
         if store.registry.has_validity:
-            lengths = np.array([self.ticks.length(events.stream(row)) for row in found.rows.tolist()])
+            lengths = np.array([self._ticks.length(events.stream(row)) for row in found.rows.tolist()])
             found = found.take(store.is_valid(found.numbers, events.ends[found.rows], ALWAYS, lengths))
-        selects = store.queries.selects_of(found.numbers)
-        for row, id_, select in zip(
-            found.rows.tolist(), store.registry.ids_of(found.numbers), selects, strict=True
-        ):
+        ids, selects = store.registry.ids_of(found.numbers), store.queries.selects_of(found.numbers)
+        for row, id_, select in zip(found.rows.tolist(), ids, selects, strict=True):
             cause, event = published[row]
-            values = selected(select, event)
-            output.matched(id_, (event.id,), (event.start, event.end), values, cause)
+            output.matched(id_, (event.id,), (event.start, event.end), _selected(select, event), cause)
 
-    def _published_names(self) -> Iterator[str]:
-        for query in self._store.queries.shapes():
-            publish = getattr(query, "publish", None)
-            if publish is not None:
-                yield publish
+    # saving
 
-    def _compiled(self, id_: str, text: QuerySource, options: Any) -> CompiledSubscription[Any]:
-        try:
-            return self._store.compile(id_, text, options)
-        except SubscriptionError:
-            raise
-        except TocsinError as fault:
-            raise SubscriptionError(str(fault), id_) from fault
+    def snapshot(self) -> Parts:
+        """Return the state: partial matches, tables and last answers, with the numbers of the subscriptions."""
+        given, own = self._numbers.given, self._numbers.own
+        numbers = PartsWriter()
+        numbers.integers("steps", np.diff(given, prepend=0))
+        return Parts.join(
+            {},
+            {
+                "numbers": numbers.parts(),
+                "sequences": self._store.sequences.snapshot(own),
+                "views": self._store.views.snapshot(own),
+            },
+        )
+
+    @staticmethod
+    def saved_numbers(state: Parts) -> Int64s:
+        """Return the numbers of the subscriptions that a state has something of."""
+        steps = PartsReader(state.part("numbers")).integers("steps")
+        return np.cumsum(steps)
+
+    def restore(self, state: Parts) -> None:
+        """Take up a state; of subscriptions that are not here nothing is left."""
+        own = self._numbers.own_of(self.saved_numbers(state))
+        self._store.sequences.restore(state.part("sequences"), own)
+        self._store.views.restore(state.part("views"), own)
 
 
-class _Published(NamedTuple):
+class Published(NamedTuple):
     """An event that a sequence published, and the event that completed the sequence."""
 
     cause: Cause
     event: Event
 
 
-def selected(select: tuple[SelectItem, ...], event: Event) -> Mapping[str, Any] | None:
+class _LatestEnds:
+    """The latest end of all events, by the length of a tick. The runtime of the shard has put them into order."""
+
+    def __init__(self) -> None:
+        self.by_tick: dict[int, int] = {}
+
+    def latest(self, streams: Iterable[str], tick: int) -> int:  # noqa: ARG002 - the protocol has it
+        return self.by_tick.get(tick, ALWAYS)
+
+    def is_late(self, event: Event) -> bool:  # noqa: ARG002
+        return False
+
+    def forget(self, stream: str) -> None:
+        """Do nothing: the ends are those of all streams."""
+
+
+def _selected(select: tuple[SelectItem, ...], event: Event) -> Mapping[str, Any] | None:
     """Return what a filter selects of an event; None if it is the whole event."""
     if not select:
         return None
