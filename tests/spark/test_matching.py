@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tocsin import Engine
 from tocsin.engine import ManualClock
 from tocsin.errors import SavedIndexError, SparkError, SubscriptionError, TocsinError
 from tocsin.index import SubscriptionIndex
-from tocsin.spark import FromTemplate, dead_letters, match
+from tocsin.spark import FromTemplate, dead_letters, event_columns, match
 
 Pair = tuple[str, str]
 NAMES = ("a", "b", "c", "d")
@@ -333,6 +334,19 @@ def test_columns_may_have_any_name_and_any_type(any_spark: SparkSession) -> None
         match(events, subscriptions, event_id="an id", keep=["span"])
     with pytest.raises(SparkError, match="a stream's name is a string"):
         match(events, subscriptions, event_id="an id", stream_column="a.b")
+
+
+def test_the_query_s_time_is_not_in_the_code_that_spark_generates(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = spark.range(10).selectExpr("cast(id as string) as event_id", "id as a").repartition(1)
+    layout = event_columns.resolve_layout(events)
+    prepared, _ = event_columns.select_columns(events, layout, ())
+    prepared.explain("codegen")
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("/*")]  # not the plan
+    code = "\n".join(lines)
+    assert "processNext" in code
+    assert str(int(time.time()) // 10_000) not in code
 
 
 def test_in_foreach_batch_the_micro_batch_decides_on_the_generation(

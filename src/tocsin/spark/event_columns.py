@@ -154,7 +154,10 @@ def select_columns(
     names = list(dict.fromkeys(name for name in needed if name is not None))
     columns = [functions.col(f"c{events.columns.index(name)}") for name in names]
     if layout.time == CLOCK:
-        columns.append(functions.current_timestamp().alias(CLOCK))
+        # Spark writes a number into the code that it generates, and so would generate and compile it anew for each query and
+        # micro-batch; a text it refers to.
+        now = functions.unix_micros(functions.current_timestamp())
+        columns.append(now.cast("string").alias(CLOCK))
         names.append(CLOCK)
     return with_positional_names(events).select(*columns), tuple(names)
 

@@ -29,7 +29,7 @@ _EMPTY: Final[Mapping[str, Value]] = {}
 class EventLayout(Struct, frozen=True):
     """The columns of events. Exactly one of `columns`, `struct` and `payload` is given.
 
-    `time` is a column; `time_inside` an attribute of the payload that overrides it. `is_clock` says that the column
+    `time` is a column of times or ticks, or of the query's time as text; `time_inside` an attribute of the payload that overrides it. `is_clock` says that the column
     holds the query's time, so a CloudEvent's own time overrides it, too. `stream` is the stream of all events,
     `stream_column` the column with the stream of each.
     """
@@ -72,6 +72,8 @@ class EventLayout(Struct, frozen=True):
     def _ends(self, batch: Any, faults: dict[int, str]) -> NDArray[np.int64]:
         """Return when each event ended, in ticks."""
         column = batch.column(self.time)
+        if pa.types.is_string(column.type):  # the query's time, the same in all rows
+            return np.full(batch.num_rows, int(column[0].as_py()) if batch.num_rows else 0, dtype=np.int64)
         if column.null_count:
             missing = str(missing_field(self.time, "time"))
             faults.update(dict.fromkeys(np.flatnonzero(column.is_null()).tolist(), missing))
