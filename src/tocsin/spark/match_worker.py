@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from tocsin.index import IndexReader
 from tocsin.index.shard import Shard
 from tocsin.index.storage import LocalStorage
 from tocsin.model.errors import SparkError
+from tocsin.spark.batch_threads import available_cores, in_threads
 from tocsin.spark.event_decoding import DecodedBatch, EventLayout
 from tocsin.spark.session_kinds import BATCH, QUERY
 
@@ -39,6 +40,8 @@ class MatchJob(Struct, frozen=True):
     faults: bool = False
     time_type: Any = None  # the Arrow type of the column `time`
     timed: bool = False  # whether each batch adds a row with the seconds that it took
+    threads: int | None = None  # that match in a worker; None for as many as cores are free
+    tasks: int | None = None  # that run on this machine at a time, on a local master
     names: tuple[str, ...] = ()  # the columns' own names, if they have positional ones
 
     def named(self, batch: Any) -> Any:
@@ -48,18 +51,24 @@ class MatchJob(Struct, frozen=True):
 
 def match_batches(job: MatchJob, batches: Iterable[Any], *, is_routed: bool = False) -> Iterator[Any]:
     """Yield the notifications of each record batch of events."""
-    reader = _reader(job.index)
-    generation = None if is_routed else _generation(job, reader, is_sharded=False)
-    for batch in map(job.named, batches):
-        if not batch.num_rows:
-            continue
-        if not is_routed:
-            assert generation is not None  # noqa: S101 - set above unless routed
+    readers = _readers(job)
+    generation = None if is_routed else _generation(job, readers[0], is_sharded=False)
+
+    def matched(reader: IndexReader, batch: Any) -> Iterator[Any]:
+        """Yield the notifications of a record batch."""
+        if generation is not None:
             yield from _match_shard(job, batch, reader.shard(generation, 0), generation)
-            continue
+            return
         for rows, shard, number in _by_shard(batch):
             part = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
             yield from _match_shard(job, part, reader.shard(number, shard), number)
+
+    return in_threads(matched, _filled(job, batches), readers)
+
+
+def _filled(job: MatchJob, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the record batches that have rows, with the columns' own names."""
+    return (job.named(batch) for batch in batches if batch.num_rows)
 
 
 def route_batches(job: MatchJob, batches: Iterable[Any]) -> Iterator[Any]:
@@ -190,14 +199,35 @@ def _by_shard(batch: Any) -> Iterator[tuple[NDArray[np.int64], int, int]]:
 
 def _reader(index: str) -> IndexReader:
     """Return an index, opened once per process and refreshed."""
-    reader = _opened(index)
-    reader.renew()
+    (reader,) = _opened(index, 1)
     return reader
 
 
+def _readers(job: MatchJob) -> Sequence[IndexReader]:
+    """Return an index for each thread: a matcher has room to work in, and takes one call at a time."""
+    return _opened(job.index, job.threads or free_cores(job.tasks))
+
+
+def _opened(index: str, count: int) -> Sequence[IndexReader]:
+    """Return so many readers of an index, opened once per process and refreshed."""
+    readers = _kept(index)
+    while len(readers) < count:
+        readers.append(IndexReader(index))
+    for reader in readers[:count]:
+        reader.renew()
+    return readers[:count]
+
+
 @lru_cache(maxsize=8)  # a session may build an index for each match, and each keeps files mapped
-def _opened(index: str) -> IndexReader:
-    return IndexReader(index)
+def _kept(index: str) -> list[IndexReader]:  # noqa: ARG001 - the key
+    return []
+
+
+def free_cores(tasks: int | None) -> int:
+    """Return the cores that a task may match with: those that Spark reserves for it, or its share of a local machine's."""
+    context = TaskContext.get()
+    reserved = 1 if context is None else context.cpus()
+    return max(1, reserved, available_cores() // tasks if tasks else 1)
 
 
 def _generation(job: MatchJob, reader: IndexReader, *, is_sharded: bool) -> int:

@@ -17,7 +17,7 @@ from tocsin.model.errors import SparkError
 from tocsin.spark import event_columns, match_worker
 from tocsin.spark.event_decoding import EventLayout
 from tocsin.spark.join import index_remaining, join_notifications
-from tocsin.spark.session_kinds import is_speculative, micro_batch
+from tocsin.spark.session_kinds import is_speculative, local_tasks, micro_batch
 from tocsin.spark.subscription_sources import Report, SubscriptionSource, ensure_index, remaining_folder
 from tocsin.spark.worker_python import ensure_worker_python, has_our_files
 
@@ -38,6 +38,7 @@ def match(
     options: Mapping[str, Any] | None = None,
     folder: str | os.PathLike[str] | None = None,
     plan: str = "index",
+    threads: int | None = None,
     on_error: Report | None = None,
     **layout: Unpack[event_columns.LayoutOptions],
 ) -> DataFrame:
@@ -58,6 +59,8 @@ def match(
     logged. A stream follows its index: each micro-batch is matched with the generation that was current at its first
     run, also when it is run again; so is a batch of `foreachBatch`. `generation` pins one.
 
+    `threads` is the number of threads that a worker matches with; by default, as many as cores are free for its task.
+
     `plan="join"` matches by an equi-join in Spark SQL, without Python workers: subscriptions become hashed points, events
     their candidate coordinates. Subscriptions that SQL cannot decide exactly are matched by an index as well, in
     `folder` or a temporary one. A stream is then pinned to the generation that was current when it was planned.
@@ -75,10 +78,18 @@ def match(
         is_local=has_our_files(events.sparkSession),
         on_error=on_error,
     )
+    check_threads(threads)
     resolved = event_columns.resolve_layout(events, **layout)
     if plan == "index":
         return match_with_index(
-            events, index, resolved, keep=keep, values=values, faults=faults, generation=generation
+            events,
+            index,
+            resolved,
+            keep=keep,
+            values=values,
+            faults=faults,
+            generation=generation,
+            threads=threads,
         )
     event_columns.check_keep(events, keep)
     reader = IndexReader(index)
@@ -101,6 +112,7 @@ def match(
         faults=faults,
         generation=newest,
         attributes=reader.generation(number).attributes,
+        threads=threads,
     )
     return joined.notifications.union(others.withColumn("generation", functions.lit(number)))
 
@@ -116,6 +128,7 @@ def match_with_index(
     generation: int | None = None,
     timed: bool = False,
     attributes: tuple[str, ...] | None = None,
+    threads: int | None = None,
 ) -> DataFrame:
     """Return the notifications of events with a layout, by an existing index.
 
@@ -143,6 +156,8 @@ def match_with_index(
         faults,
         to_arrow_type(time_type, timezone="UTC"),
         timed,
+        threads,
+        local_tasks(events.sparkSession),
         names,
     )
     schema = _notification_schema(events, job, time_type)
@@ -176,6 +191,12 @@ def dead_letters(
     return prepared.mapInArrow(
         lambda batches: match_worker.find_dead_letters(job, batches), StructType([*fields, *kept])
     )
+
+
+def check_threads(threads: Any) -> None:
+    """Raise `SparkError` unless workers can match with so many threads."""
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise SparkError(f"`threads` is the number of threads of each worker, 1 or more, not {threads!r}")
 
 
 def _notification_schema(events: DataFrame, job: match_worker.MatchJob, time_type: DataType) -> StructType:

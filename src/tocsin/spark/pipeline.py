@@ -19,7 +19,7 @@ from tocsin.index import SubscriptionIndex
 from tocsin.index.storage import storage_of
 from tocsin.model.errors import SparkError, TocsinError
 from tocsin.spark.event_columns import resolve_layout
-from tocsin.spark.matching import dead_letters, match_with_index
+from tocsin.spark.matching import check_threads, dead_letters, match_with_index
 from tocsin.spark.progress import BatchProgress, ProgressObserver
 from tocsin.spark.subscription_sources import Report, SubscriptionSource, fill_index, is_index, log_error
 from tocsin.spark.worker_python import ensure_worker_python
@@ -42,7 +42,7 @@ class Pipeline:
 
     `dead_letters` is a sink for rows that are no events. `layout` are the keywords of `match` that say where events
     stand in a row: `event_id`, `time`, `payload` and so on. `trigger` is the interval of micro-batches; without it, a
-    micro-batch begins as soon as the one before has ended.
+    micro-batch begins as soon as the one before has ended. `threads` is that of `match`.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Pipeline:
         folder: str | os.PathLike[str] | None = None,
         dead_letters: Sink | None = None,
         trigger: str | None = None,
+        threads: int | None = None,
         refresh: float = 2.0,
         on_error: Report | None = None,
         **layout: str | None,
@@ -80,7 +81,8 @@ class Pipeline:
         self._checkpoint = os.fspath(checkpoint)
         self._keep, self._values = keep, values
         self._dead_letters = dead_letters
-        self._trigger = trigger
+        check_threads(threads)
+        self._trigger, self._threads = trigger, threads
         self._refresh = refresh
         self._report = on_error or log_error
         self._layout: dict[str, Any] = layout
@@ -109,6 +111,7 @@ class Pipeline:
             keep=self._keep,
             values=self._values,
             timed=True,
+            threads=self._threads,
         )
         observed = self._observer.notifications(notifications)
         query = self._begin(observed, self._sink, "notifications", available_now)

@@ -5,6 +5,7 @@ A session of Spark Connect has no context and no JVM in this process: it tells i
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 QUERY: Final = "sql.streaming.queryId"  # local properties of a micro-batch's tasks
@@ -19,6 +20,12 @@ def is_connect(spark: Any) -> bool:
 def has_local_master(spark: Any) -> bool:
     """Return whether the workers run on the driver's machine, or on that of the Connect server."""
     return str(spark.conf.get("spark.master", "")).startswith("local")
+
+
+def local_tasks(spark: Any) -> int | None:
+    """Return how many tasks run at a time on a local master; None on others, and where it has as many as cores."""
+    found = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", str(spark.conf.get("spark.master", "")))
+    return int(found[1] or 1) if found else None
 
 
 def is_speculative(spark: Any) -> bool:
