@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tocsin.formats.arrow_cells import validity_bits
 from tocsin.formats.cloud_events import SPEC_VERSION
 from tocsin.formats.records import UnreadableRecord
 from tocsin.model.event import DELETIONS, STREAM
@@ -149,17 +150,13 @@ def text_array(values: Sequence[str | None]) -> Any:
     lengths = map(len, filled if text.isascii() else map(str.encode, filled))
     offsets = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(lengths, dtype=np.int64, count=len(values)), out=offsets[1:])
-    buffers = [_bits(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
+    buffers = [validity_bits(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_string(), len(values), buffers)
 
 
 def string_array(values: Sequence[str | None]) -> Any:
     """Return strings as an Arrow array of Arrow's usual type, else as `text_array`."""
     return text_array(values).cast(pa.string())
-
-
-def _bits(mask: NDArray[np.bool_]) -> Any:
-    return None if mask.all() else pa.py_buffer(np.packbits(mask, bitorder="little"))
 
 
 def integers_array(values: Sequence[Any] | NDArray[Any]) -> Any:
@@ -173,14 +170,14 @@ def integers_array(values: Sequence[Any] | NDArray[Any]) -> Any:
         numbers = np.array([value or 0 for value in values], dtype=np.int64)
     else:
         numbers = filled.astype(np.int64)
-    return pa.Array.from_buffers(pa.int64(), len(values), [_bits(valid), pa.py_buffer(numbers)])
+    return pa.Array.from_buffers(pa.int64(), len(values), [validity_bits(valid), pa.py_buffer(numbers)])
 
 
 def floats_array(values: Sequence[Any] | NDArray[Any]) -> Any:
     """Return floats and None as an array; none of the floats is NaN."""
     numbers = np.array(values, dtype=np.float64)
     return pa.Array.from_buffers(
-        pa.float64(), len(values), [_bits(~np.isnan(numbers)), pa.py_buffer(numbers)]
+        pa.float64(), len(values), [validity_bits(~np.isnan(numbers)), pa.py_buffer(numbers)]
     )
 
 
@@ -188,7 +185,7 @@ def _booleans(values: Sequence[Any]) -> Any:
     true = np.array([value is True for value in values], dtype=np.bool_)
     valid = np.array([value is not None for value in values], dtype=np.bool_)
     stored = pa.py_buffer(np.packbits(true, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(valid), stored])
+    return pa.Array.from_buffers(pa.bool_(), len(values), [validity_bits(valid), stored])
 
 
 def _texts(values: Sequence[Any]) -> Any:
@@ -198,7 +195,7 @@ def _texts(values: Sequence[Any]) -> Any:
     codes = dict(zip(distinct, range(len(distinct)), strict=True))
     codes[None] = -1
     positions = np.fromiter(map(codes.__getitem__, values), dtype=np.int64, count=len(values))
-    buffers = [_bits(positions >= 0), pa.py_buffer(np.maximum(positions, 0))]
+    buffers = [validity_bits(positions >= 0), pa.py_buffer(np.maximum(positions, 0))]
     indices = pa.Array.from_buffers(pa.int64(), len(values), buffers)
     return pa.DictionaryArray.from_arrays(indices, text_array(list(distinct)))
 

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tocsin.formats.arrow_cells import stored_values, valid_cells, validity_bits
+from tocsin.formats.arrow_leaves import with_leaves
 from tocsin.model.values import Opaque
 
 OPAQUE: Final = pa.large_binary()
 """The type of an opaque column in its new form; what has this type as it comes holds bytes, and is opaque, too."""
-
-_FLOATS: Final = {16: np.float16, 32: np.float32, 64: np.float64}
 
 
 def readable(table: Any) -> Any:
@@ -25,22 +25,7 @@ def readable(table: Any) -> Any:
 
     One that has neither is returned itself.
     """
-    if not any(_is_concerned(field.type) for field in table.schema):
-        return table
-    is_changed = False
-    columns = []
-    for column in table.columns:
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        read = [_readable(chunk) for chunk in chunks]
-        if all(one is chunk for one, chunk in zip(read, chunks, strict=True)) and not is_opaque(column.type):
-            columns.append(column)
-            continue
-        is_changed = True
-        type_ = read[0].type if read else _readable(pa.nulls(0, column.type)).type
-        columns.append(pa.chunked_array(read, type_) if isinstance(column, pa.ChunkedArray) else read[0])
-    if not is_changed:
-        return table
-    return type(table).from_arrays(columns, names=table.schema.names)
+    return with_leaves(table, _readable, _is_concerned)
 
 
 def is_opaque(kind: Any) -> bool:
@@ -61,7 +46,7 @@ def opaque_array(name: str, there: NDArray[np.bool_]) -> Any:
     """Return an opaque column with values where `there` says so."""
     count, text = len(there), name.encode()
     offsets = np.arange(count + 1, dtype=np.int64) * len(text)
-    buffers = [_bits(there), pa.py_buffer(offsets), pa.py_buffer(text * count)]
+    buffers = [validity_bits(there), pa.py_buffer(offsets), pa.py_buffer(text * count)]
     return pa.Array.from_buffers(OPAQUE, count, buffers)
 
 
@@ -72,56 +57,30 @@ def opaque_values(array: Any) -> list[Opaque | None]:
 
 def _is_concerned(kind: Any) -> bool:
     """Tell whether a column of this type may be changed."""
-    if pa.types.is_struct(kind):
-        return any(_is_concerned(field.type) for field in kind)
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     return pa.types.is_floating(inner) or opaque_name(kind) is not None
 
 
 def _readable(array: Any) -> Any:
-    """Return an array with opaque values in their new form, and without NaN; itself if it has neither."""
-    kind = array.type
-    if not _is_concerned(kind):
-        return array
-    if pa.types.is_struct(kind):
-        given = array.flatten()  # a field is null where its struct is
-        inner = [_readable(one) for one in given]
-        if all(one is other for one, other in zip(inner, given, strict=True)):
-            return array
-        fields = [pa.field(field.name, one.type) for field, one in zip(kind, inner, strict=True)]
-        return pa.StructArray.from_arrays(inner, fields=fields, mask=array.is_null())
-    if pa.types.is_dictionary(kind):
-        if opaque_name(kind) is None:
-            return _without_nan(array.dictionary_decode())
+    """Return an array of opaque values in their new form, or floats without NaN; floats that have none as they are."""
+    name = opaque_name(array.type)
+    if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()  # a word of a dictionary may be null
-    name = opaque_name(kind)
-    return _without_nan(array) if name is None else opaque_array(name, _mask(array.is_valid()))
+    if name is None:
+        return _without_nan(array)
+    there = valid_cells(array)
+    return opaque_array(name, np.ones(len(array), dtype=np.bool_) if there is None else there)
 
 
 def _without_nan(array: Any) -> Any:
     """Return floats with null for NaN."""
-    width, data = array.type.bit_width, array.buffers()[1]
-    if data is None or not len(array):
-        return array
-    start = array.offset * width // 8
-    numbers = np.frombuffer(data, dtype=_FLOATS[width], count=len(array), offset=start)
+    numbers = stored_values(array)
     there = ~np.isnan(numbers)
     if there.all():
         return array
-    if array.null_count:
-        there &= _mask(array.is_valid())
-    return pa.Array.from_buffers(array.type, len(array), [_bits(there), data.slice(start)])
-
-
-def _mask(array: Any) -> NDArray[np.bool_]:
-    """Return booleans, none of them null, from their buffer: `to_numpy` imports pandas where that is installed."""
-    stored = np.frombuffer(array.buffers()[1], dtype=np.uint8)
-    bits = np.unpackbits(stored, bitorder="little")
-    return bits[array.offset : array.offset + len(array)].view(np.bool_)
-
-
-def _bits(mask: NDArray[np.bool_]) -> Any:
-    return None if mask.all() else pa.py_buffer(np.packbits(mask, bitorder="little"))
+    valid = valid_cells(array)
+    there = there if valid is None else there & valid
+    return pa.Array.from_buffers(array.type, len(array), [validity_bits(there), pa.py_buffer(numbers)])
 
 
 _NAMES: Final = {

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from tocsin.formats.arrow_cells import plain_values
 from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.formats.column_blocks import integer_array, text_array
 from tocsin.formats.opaque_columns import is_opaque, readable
@@ -24,7 +25,6 @@ from tocsin.matching.encoding.columns import (
     leaf_paths,
     leaves,
     pairs,
-    plain_values,
 )
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.streams import StreamColumn

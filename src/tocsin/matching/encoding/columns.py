@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tocsin.formats.arrow_cells import plain_values as plain_values  # noqa: PLC0414 - for those who read columns
+from tocsin.formats.arrow_cells import valid_cells, validity_bits
 from tocsin.formats.column_blocks import integer_array
 from tocsin.formats.opaque_columns import is_opaque
 from tocsin.matching.encoding.codes import EXACT, FIELDS, Field, Keys, keys_of_numbers, string_key_bounds
@@ -225,7 +227,7 @@ def decimal_numbers(array: Any) -> Any:
         low, high = np.where(valid, low, 0), np.where(valid, high, 0)
     if (high != low >> 63).any() or np.abs(low).max(initial=0) > EXACT:
         raise ValueError("a decimal has more digits than a float")
-    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    bits = None if valid is None else validity_bits(valid)
     if not kind.scale:
         return pa.Array.from_buffers(pa.int64(), len(array), [bits, pa.py_buffer(np.ascontiguousarray(low))])
     floats = low.astype(np.float64) / 10.0**kind.scale
@@ -248,42 +250,6 @@ def _outside(ticks: NDArray[Any], valid: Mask | None, first: int, last: int) -> 
 def _if_any(mask: Mask, valid: Mask | None) -> Mask | None:
     found = mask if valid is None else mask & valid
     return found if found.any() else None
-
-
-def plain_values(leaf: Any) -> tuple[NDArray[Any], Mask | None]:
-    """Return a leaf's values, zero at nulls, and the mask of valid cells; None if it has no nulls.
-
-    The buffers are read as they are: `to_numpy` imports pandas where that is installed, which takes a second.
-    """
-    kind = leaf.type
-    if pa.types.is_timestamp(kind):
-        leaf = leaf.view(pa.int64())
-    elif pa.types.is_date32(kind):
-        leaf = leaf.view(pa.int32())
-    valid = valid_cells(leaf)
-    buffer = leaf.buffers()[1]
-    if buffer is None:  # no cell has a value
-        values = np.zeros(len(leaf), dtype=leaf.type.to_pandas_dtype())
-    elif pa.types.is_boolean(kind):
-        values = _bits(buffer, leaf)
-    else:
-        width = leaf.type.bit_width // 8
-        values = np.frombuffer(
-            buffer, dtype=leaf.type.to_pandas_dtype(), count=len(leaf), offset=leaf.offset * width
-        )
-    return values if valid is None else np.where(valid, values, values.dtype.type(0)), valid
-
-
-def valid_cells(leaf: Any) -> Mask | None:
-    """Return which cells have a value; None if all have one."""
-    return _bits(leaf.buffers()[0], leaf) if leaf.null_count else None
-
-
-def _bits(buffer: Any, leaf: Any) -> Mask:
-    first = leaf.offset // 8
-    stored = np.frombuffer(buffer, dtype=np.uint8)[first : (leaf.offset + len(leaf) + 7) // 8]
-    begin = leaf.offset - 8 * first
-    return np.unpackbits(stored, bitorder="little")[begin : begin + len(leaf)].view(np.bool_)
 
 
 def _strings(leaf: Any) -> list[str | None]:

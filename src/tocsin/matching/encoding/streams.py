@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tocsin.formats.arrow_cells import plain_values
 from tocsin.formats.column_blocks import integer_array, text_array
-from tocsin.matching.encoding.columns import distinct_texts, is_text, plain_values
+from tocsin.matching.encoding.columns import distinct_texts, is_text
 from tocsin.structures.array_types import Bools, Int64s
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tocsin.formats.arrow_cells import plain_values, valid_cells
 from tocsin.formats.opaque_columns import is_opaque
 from tocsin.language.semantics import COMPARE, arithmetic, truth
 from tocsin.matching.encoding.codes import EXACT
@@ -20,8 +21,6 @@ from tocsin.matching.encoding.columns import (
     distinct_texts,
     in_microseconds,
     is_text,
-    plain_values,
-    valid_cells,
 )
 from tocsin.matching.word_truths import WordTruths
 from tocsin.model.conditions import NEGATIONS, Operator, Predicate
