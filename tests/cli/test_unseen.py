@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.running import tocsin
@@ -62,6 +64,18 @@ def test_numbers_in_a_time_field_are_read_by_their_size(quakes: str) -> None:
     assert '"end":1357034400' not in ticks.stdout
     zone = tocsin("match", quakes, "-s", "mag is missing", "--time-field", "ts", "--timezone", "Nowhere/City")
     assert (zone.returncode, "'Nowhere/City' is no time zone" in zone.stderr) == (2, True)
+
+
+def test_match_and_explain_read_a_table_in_the_zone_that_is_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "quakes.parquet")
+    pq.write_table(pa.table({"at": pa.array([1357034400], pa.timestamp("s"))}), path)
+    nine = "at = timestamp '2013-01-01T09:00:00Z'"
+    assert tocsin("match", path, "-s", nine).stdout == ""
+    assert (
+        '"at":"2013-01-01T09:00:00Z"' in tocsin("match", path, "-s", nine, "--timezone", "Europe/Oslo").stdout
+    )
+    assert tocsin("explain", nine, path, "--timezone", "Europe/Oslo").returncode == 0
+    assert tocsin("explain", nine, path).returncode == 1
 
 
 def test_the_stream_is_the_files_name(quakes: str) -> None:

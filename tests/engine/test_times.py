@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,31 @@ def test_times_without_a_zone_are_of_the_engines() -> None:
         Engine(timezone="Mars/Base")
 
 
+NAIVE = {"at": datetime(2013, 1, 1, 10), "n": 1}  # noqa: DTZ001 - the point
+FORMS: dict[str, Any] = {
+    "dicts": lambda: [NAIVE, NAIVE],
+    "columns of dicts": lambda: [NAIVE] * 40,
+    "a table": lambda: pa.Table.from_pylist([NAIVE, NAIVE]),
+    "a frame of pandas": lambda: pa.Table.from_pylist([NAIVE, NAIVE]).to_pandas(),
+    "batches": lambda: iter(pa.Table.from_pylist([NAIVE, NAIVE]).to_batches()),
+    "rows of a table": lambda: pa.Table.from_pylist(
+        [{**NAIVE, "n": Decimal("123456789012345678901234.5")}] * 2
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_whatever_has_no_zone_is_of_the_engines(form: str) -> None:
+    made = engine(timezone="Europe/Oslo")
+    made.subscribe("at = timestamp '2013-01-01T09:00:00Z'", id="nine")
+    notes = made.publish_many(FORMS[form](), time="at")
+    assert {note.subscription for note in notes} == {"every", "nine"}
+    assert {note.end for note in notes} == {AT}
+    assert {note.events[0].attributes["at"] for note in notes} == {NINE}
+    assert set(made.match(FORMS[form]()).ids) == {"every", "nine"}
+    assert made.test("at = timestamp '2013-01-01T09:00:00Z'", FORMS[form]()).fired > 1
+
+
 @pytest.mark.parametrize("tick", [None, "1 second", "7 seconds", "1 day"])
 def test_bounds_of_validity_are_dates_on_streams_of_any_tick(tick: str | None) -> None:
     made = Engine(clock=EventClock())
@@ -260,6 +286,15 @@ def test_json_lines_show_dates_and_ticks_as_they_are() -> None:
     assert b'"start":%d' % AT in plain
     [ticks] = made.publish_many([{"a": 1, "t": 3}], stream="counted", time="t").json_lines(made.ticks)
     assert b'"end":3' in ticks
+
+
+def test_files_are_read_in_the_zone_of_their_reader(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    pq.write_table(pa.Table.from_pylist([NAIVE]), path)
+    reader = EventReader(EventFields(time="at"), ticks=engine(timezone="Europe/Oslo").ticks)
+    for events in (open_events(path, reader), open_events(path, reader).blocks()):
+        [note] = engine(timezone="Europe/Oslo").publish_many(events)
+        assert (note.end, note.events[0].attributes["at"]) == (AT, NINE)
 
 
 def test_units_survive_saving(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -110,10 +110,12 @@ def _explain_filter(
     text: str, given: str, replay: options.ReplayOptions, output: _Output, *, quiet: bool
 ) -> bool:
     """Print why an event matches a filter or does not, or how often each predicate holds in several events."""
-    engine = Engine(matcher="oracle", clock=EventClock(0))  # it takes every condition that has a normal form
+    times: dict[str, Any] = {"timezone": replay.timezone, "time_unit": replay.time_unit}
+    # The oracle takes every condition that has a normal form.
+    engine = Engine(matcher="oracle", clock=EventClock(0), **times)
     output.warnings = _subscribe(engine, text)
     with progress("events", quiet=quiet) as bar:
-        source = open_explained(given, replay)
+        source = open_explained(given, replay, engine.ticks)
         events = watched(source, bar, "explaining", source)
         first, second = next(events, None), next(events, None)
         if first is None:

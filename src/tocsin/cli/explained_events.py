@@ -15,18 +15,21 @@ from tocsin.formats.files import is_readable, is_standard, known_format, unreada
 from tocsin.formats.records import Records, UnreadableRecord, json_array, json_lines
 from tocsin.model import Event
 from tocsin.model.errors import EventError
+from tocsin.model.ticks import StreamTicks
 
 
 class _JsonText:
     """The events of a text in memory: one JSON document, or JSON lines."""
 
-    def __init__(self, text: bytes, name: str, replay: ReplayOptions, stream: str | None) -> None:
+    def __init__(
+        self, text: bytes, name: str, replay: ReplayOptions, stream: str | None, ticks: StreamTicks
+    ) -> None:
         self.size: int | None = None
         self.position = 0
         self._text = text
         self._name = name
         fields = EventFields(id=replay.id_field, stream=replay.stream_field)
-        self._reader = EventReader(fields, stream=stream, clock=lambda: 0)
+        self._reader = EventReader(fields, stream=stream, clock=lambda: 0, ticks=ticks)
 
     def __iter__(self) -> Iterator[Event | Fault]:
         for line, record in self._records():
@@ -43,17 +46,17 @@ class _JsonText:
             yield from chain([first], whole)
 
 
-def open_explained(given: str, replay: ReplayOptions) -> EventFile | _JsonText:
+def open_explained(given: str, replay: ReplayOptions, ticks: StreamTicks) -> EventFile | _JsonText:
     """Return the events of an argument: a JSON text, a file, or `-`; raise `EventError` if it is none of these.
 
-    A file whose name says nothing may hold one JSON document over several lines.
+    A file whose name says nothing may hold one JSON document over several lines. `ticks` says how times are read.
     """
     if given.lstrip().startswith("{"):
-        return _JsonText(_encoded(given), "event", replay, replay.stream)
+        return _JsonText(_encoded(given), "event", replay, replay.stream, ticks)
     if is_standard(given):
         if replay.input_format not in (None, Format.JSON, Format.JSONL):
-            return replay.open(given)
-        return _JsonText(sys.stdin.buffer.read(), "stdin", replay, replay.stream)
+            return replay.open(given, ticks)
+        return _JsonText(sys.stdin.buffer.read(), "stdin", replay, replay.stream, ticks)
     path = Path(given)
     if not is_readable(path):
         folder = f": {unreadable_reason(path)}" if path.is_dir() else ""
@@ -62,8 +65,8 @@ def open_explained(given: str, replay: ReplayOptions) -> EventFile | _JsonText:
         ".gz",
         ".zst",
     ):
-        return _JsonText(path.read_bytes(), given, replay, replay.stream_of(given))
-    return replay.open(given)
+        return _JsonText(path.read_bytes(), given, replay, replay.stream_of(given), ticks)
+    return replay.open(given, ticks)
 
 
 def _encoded(text: str) -> bytes:

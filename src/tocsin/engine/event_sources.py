@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -11,17 +12,19 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.formats import EventFields, EventReader, Fault
+from tocsin.formats.arrow_cells import plain_values
 from tocsin.formats.arrow_rows import arrow_rows, is_arrow
 from tocsin.formats.column_blocks import ROW_SPECIFIC, ColumnBlock
 from tocsin.formats.dict_blocks import dict_block
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.event_reader import missing_field
 from tocsin.formats.frames import as_arrow, is_table
+from tocsin.formats.local_times import in_zone
 from tocsin.formats.opaque_columns import is_opaque, opaque_values
 from tocsin.formats.records import UnreadableRecord
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.blocks import BlockEvents
-from tocsin.matching.encoding.columns import distinct_texts, is_text, plain_values
+from tocsin.matching.encoding.columns import distinct_texts, is_text
 from tocsin.matching.encoding.streams import StreamColumn
 from tocsin.matching.timed_batch import RowNames, RowValidity, TimedRows
 from tocsin.model.errors import EventError, KindError
@@ -47,15 +50,24 @@ def is_at_hand(events: EventSource) -> bool:
     return is_table(events) or isinstance(events, Sequence)
 
 
-def checked_source(events: EventSource) -> EventSource:
-    """Return a source of events as `as_arrow` does; raise `EventError` for what can be none, such as a single dict."""
+def checked_source(events: EventSource, zone: tzinfo = UTC) -> EventSource:
+    """Return a source of events, and a table as one of Arrow whose times without a zone are of `zone`.
+
+    Raise `EventError` for what can be no source, such as a single dict.
+    """
     if isinstance(events, Mapping):
         raise EventError("events are expected, and this is one; put it into a list, or `publish` it")
     if isinstance(events, (str, bytes, bytearray, Event)):
         raise EventError(
             f"events are expected, not {_named(events)}; give dicts, a table, or `open_events(path)` for a file"
         )
-    return as_arrow(events)
+    return _as_table(events, zone)
+
+
+def _as_table(given: Any, zone: tzinfo) -> Any:
+    """Return a table as one of Arrow, with times in UTC; anything else as it is."""
+    table = as_arrow(given)
+    return in_zone(table, zone) if is_arrow(table) else table
 
 
 def _named(one: object) -> str:
@@ -115,7 +127,7 @@ def read_blocks(
 
     Records are counted from the one after `before`.
     """
-    for number, record in _records(events, before):
+    for number, record in _records(events, before, reader.ticks.zone):
         if isinstance(record, Event):
             yield reader.check(record, number)
         elif isinstance(record, (Fault, EventBlock)):
@@ -126,11 +138,11 @@ def read_blocks(
             yield reader.event(record, None, number, stream, fields)
 
 
-def _records(events: EventSource, before: int = 0) -> Iterator[tuple[int, Any]]:
+def _records(events: EventSource, before: int, zone: tzinfo) -> Iterator[tuple[int, Any]]:
     """Yield each record with its number, counted from the one after `before`; a table has the number of its first row."""
     number = before + 1
     for one in (events,) if is_arrow(events) else events:
-        given: Any = as_arrow(one)
+        given: Any = _as_table(one, zone)
         if is_arrow(given):
             yield number, given
             number += given.num_rows
@@ -154,9 +166,9 @@ def as_columns(events: EventSource, stream: str | None) -> ArrowEvents | None:
     return ArrowEvents.by_column(table, stream=stream or None)
 
 
-def require_columns(events: EventSource, stream: str) -> ArrowEvents:
+def require_columns(events: EventSource, stream: str, zone: tzinfo = UTC) -> ArrowEvents:
     """Return a table that can be read by the column, or raise `EventError`; some of its rows may have faults."""
-    table = as_columns(as_arrow(events), stream)
+    table = as_columns(_as_table(events, zone), stream)
     if table is None or not table.is_table:
         raise EventError("only an Arrow table of plain columns is read by the column; publish other tables")
     return table

@@ -79,7 +79,7 @@ class BatchPublisher:
         With `one_by_one`, single records are published as they come, unless there is a `batch_size`.
         """
         options = _Options(stream, fields, report, batch_size, top, one_by_one)
-        events = checked_source(events)
+        events = checked_source(events, self._reader.ticks.zone)
         table = as_columns(events, stream)
         if table is not None and self._takes_table(table, fields):
             return self._table(table, options)

@@ -19,6 +19,7 @@ from tocsin.formats.column_blocks import BlockItem, ColumnBlock
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.event_reader import EventReader, Fault
 from tocsin.formats.json_blocks import json_array_blocks, json_blocks
+from tocsin.formats.local_times import in_zone
 from tocsin.formats.records import Records, UnreadableRecord, csv_rows, json_array, json_lines
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event
@@ -120,11 +121,11 @@ class EventFile:
                 yield EventBlock(item, self.reader, self.name) if isinstance(item, ColumnBlock) else item
 
     def _open_table(self) -> Iterable[Any]:
-        """Return the record batches of a table."""
+        """Return the record batches of a table; times without a zone are of the reader's."""
         if self.path is None:
             raise EventError(f"{self.format} cannot be read from standard input; name the file")
         self.size, batches = _batches(self.path, self.format)
-        return batches
+        return (in_zone(batch, self.reader.ticks.zone) for batch in batches)
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
