@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -119,3 +120,24 @@ def test_check_and_test_know_the_same_names(quakes: str) -> None:
 
 def test_quiet_says_nothing_of_it(quakes: str) -> None:
     assert tocsin("match", quakes, "-s", "magg > 9", "--quiet").stderr == ""
+
+
+def test_nothing_is_missed_in_blocks_that_are_read_by_the_row(tmp_path: Path) -> None:
+    files = {name: str(tmp_path / name) for name in ("q.arrow", "nested.parquet", "kinds.jsonl")}
+    days = pa.table({"mag": [1.0, 9.0], "day": pa.array([date(2026, 1, 1)] * 2, pa.date64())})
+    with pa.ipc.new_file(files["q.arrow"], days.schema) as writer:
+        writer.write_table(days)
+    pq.write_table(pa.table({"data": [{"kind": "a", "mag": 3}]}), files["nested.parquet"])
+    lines = [*(f'{{"kind": "{"ab"[i % 2]}", "mag": {i}}}' for i in range(40)), '{"mag": 5}', '{"kind": 7}']
+    Path(files["kinds.jsonl"]).write_text("\n".join(lines))
+    assert tocsin("match", files["q.arrow"], "-s", "mag > 5").stderr == ""
+    nested = tocsin(
+        "match", files["nested.parquet"], "-s", "from a where data.mag > 1", "--stream-field", "data.kind"
+    )
+    assert (nested.stdout.count("\n"), nested.stderr) == (1, "")
+    texts = [argument for name in ("a", "b", '"7"') for argument in ("-s", f"from {name} where mag > 37")]
+    kinds = tocsin("match", files["kinds.jsonl"], *texts, "--stream-field", "kind")
+    assert kinds.stdout.count("\n") == 2
+    assert [line for line in kinds.stderr.splitlines() if "warning" in line] == []
+    other = tocsin("match", files["kinds.jsonl"], "-s", "from c where mag > 37", "--stream-field", "kind")
+    assert "no event was of stream `c`; they are of `7`, `a`, `b`" in other.stderr

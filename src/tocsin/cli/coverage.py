@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
 
 from tocsin.cli.terminal import warn
 from tocsin.engine import Engine
 from tocsin.formats import Fault
 from tocsin.formats.column_blocks import ColumnBlock
 from tocsin.formats.event_blocks import EventBlock
-from tocsin.formats.opaque_columns import readable
 from tocsin.language.schema_inference import ObservedSchema
-from tocsin.matching.encoding.columns import leaf_paths
-from tocsin.matching.encoding.streams import StreamColumn
+from tocsin.matching.encoding.columns import distinct_texts, is_text
 from tocsin.model import Event
 
 _MOST: Final = 20  # warnings that are shown
@@ -25,12 +25,7 @@ def observed(
     """Return events and blocks, and add their names to a schema; with `kinds` those of single events' values, too."""
     for item in items:
         if isinstance(item, EventBlock):
-            columns = item.columns
-            paths = (
-                columns.paths
-                if isinstance(columns, ColumnBlock)
-                else leaf_paths(readable(columns).schema) or ()
-            )
+            paths = tuple(_paths_of(item))
             for number, stream in enumerate(_streams_of(item)):
                 schema.add_names(stream, paths, 0 if number else len(item))
         elif isinstance(item, Event):
@@ -41,17 +36,41 @@ def observed(
         yield item
 
 
-def _streams_of(block: EventBlock) -> tuple[str | None, ...]:
-    """Return the streams of a block's events."""
+def _paths_of(block: EventBlock) -> Iterable[str]:
+    """Return the attributes of a block's events, whether or not they can be taken by the column."""
+    columns = block.columns
+    return columns.paths if isinstance(columns, ColumnBlock) else (path for path, _ in _leaves(columns))
+
+
+def _streams_of(block: EventBlock) -> Collection[str | None]:
+    """Return the streams of a block's events; those that name none are refused."""
     field, columns = block.reader.fields.stream, block.columns
     if field is None:
         return (block.reader.stream,)
     if isinstance(columns, ColumnBlock):
         found = columns.leaves_at(field)
     else:
-        found = [columns.column(field)] if field in columns.schema.names else []
-    read = StreamColumn.read(found[0]) if len(found) == 1 else None
-    return (block.reader.stream,) if read is None else read.names
+        found = [leaf for path, leaf in _leaves(columns) if path == field]
+    return {str(one) for leaf in found for one in _distinct(leaf) if one is not None}
+
+
+def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the arrays of a record batch, also those within structs, with their paths."""
+    for field, array in zip(batch.schema, batch.columns, strict=True):
+        yield from _leaves_within(field.name, array)
+
+
+def _leaves_within(path: str, array: Any) -> Iterator[tuple[str, Any]]:
+    if pa.types.is_struct(array.type):
+        for field, inner in zip(array.type, array.flatten(), strict=True):
+            yield from _leaves_within(f"{path}.{field.name}", inner)
+    else:
+        yield path, array
+
+
+def _distinct(array: Any) -> Iterable[object]:
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    return distinct_texts(array)[0] if is_text(kind) else set(array.to_pylist())
 
 
 def warn_of_unseen(engine: Engine, schema: ObservedSchema) -> list[str]:
