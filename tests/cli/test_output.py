@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
 from tests.cli.running import tocsin
+from tocsin.cli.console import new_console
 
 SMALL = (
     *("--nodes", "6", "--physical", "40", "--subscriptions", "20", "--rows", "20", "--events", "30"),
@@ -99,3 +102,21 @@ def test_only_one_thing_is_read_from_standard_input() -> None:
         assert (done.returncode, done.stderr) == (
             2, "only one thing can be read from standard input (-); name files for the others\n"
         )  # fmt: skip
+
+
+def test_control_characters_are_shown_at_a_terminal_and_not_obeyed() -> None:
+    for is_terminal, shown in ((True, "a␛[31mb\nc�"), (False, "a\x1b[31mb\nc\x9b")):
+        file = StringIO()
+        console = new_console(file=file, force_terminal=is_terminal, color_system=None, _environ={})
+        console.print(Text("a\x1b[31mb\nc\x9b"), soft_wrap=True)
+        assert file.getvalue() == f"{shown}\n"
+
+
+def test_a_file_that_cannot_be_written_is_named() -> None:
+    for option in ("--output", "--faults"):
+        done = tocsin("match", "-", "-s", "price > 100", option, "nowhere/x.jsonl", stdin=EVENT)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "there is no folder nowhere; make it first" in " ".join(done.stderr.split())
+    Path("event.jsonl").symlink_to("event.jsonl")
+    loop = tocsin("match", "event.jsonl", "-s", "price > 100")
+    assert (loop.returncode, "Errno" in loop.stderr) == (2, False)

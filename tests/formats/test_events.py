@@ -208,7 +208,7 @@ def test_csv_records_over_several_lines_and_open_quotes(tmp_path: Path) -> None:
     found = read(tmp_path / "e.csv", 'a,b\n1,"x\ny"\n"1\n2"\n3,c\n4,"open\n5,d\n')
     assert attributes(found)[:3] == [
         {"a": 1, "b": "x\ny"},
-        (4, "1 fields, but the header names 2"),
+        (4, "1 field, but the header names 2"),
         {"a": 3, "b": "c"},
     ]
     assert isinstance(found[-1], Fault)

@@ -23,7 +23,7 @@ from tocsin.cli.match import match
 from tocsin.cli.parse import parse
 from tocsin.cli.sample import sample
 from tocsin.cli.simulate import simulate
-from tocsin.cli.terminal import REPORTED, complain, show_log
+from tocsin.cli.terminal import REPORTED, complain, error_text, show_log
 
 app = typer.Typer(
     name="tocsin",
@@ -71,7 +71,7 @@ def main() -> None:
     try:
         app()
     except REPORTED as error:
-        complain(str(error) or type(error).__name__)
+        complain(error_text(error))
         sys.exit(2)
     except KeyboardInterrupt:  # while no command ran yet, or none any more
         sys.exit(INTERRUPTED)

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.cli.alerts import ALERTS, MILLION, travellers_alerts
+from tocsin.cli.console import new_console
 from tocsin.cli.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, TABLE, VIEWS, flights_table
 from tocsin.cli.terminal import notification_text, shortened
 from tocsin.engine import Engine, EventClock
@@ -108,7 +109,7 @@ def demo(
     notifications and the count per subscription. Then the same flights are matched against the same filters on Spark, and
     the notifications are compared.
     """
-    console = Console(highlight=False, emoji=False)
+    console = new_console()
     flights = flights_table()
     replayed = flights.slice(0, flights_to_replay)
     engine = Engine(clock=EventClock())

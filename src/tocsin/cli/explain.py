@@ -44,7 +44,12 @@ def explain(
         ),
     ] = None,
     graph: Annotated[
-        Path | None, typer.Option(help="Draw a sequence's automaton in this file, in SVG.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            help="Draw a sequence's automaton in this file, in SVG.",
+            dir_okay=False,
+            callback=options.to_be_written,
+        ),
     ] = None,
     json: options.Json = None,
     quiet: options.Quiet = False,

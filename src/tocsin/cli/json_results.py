@@ -13,7 +13,7 @@ from typing import Any
 
 from tocsin.cli.output import write_json
 from tocsin.cli.subscription_loading import EntryError
-from tocsin.cli.terminal import REPORTED, FaultLog
+from tocsin.cli.terminal import REPORTED, FaultLog, error_text
 from tocsin.formats import Fault
 from tocsin.formats.subscription_files import Entry, UnreadableEntryError, position
 from tocsin.model.errors import FormError, LanguageError, SubscriptionError
@@ -53,7 +53,7 @@ def error_record(error: BaseException, entry: Entry | None = None) -> Record:
     """Return an error with its place: file, line, column, subscription and hint, as far as they are known."""
     if isinstance(error, EntryError):
         return error_record(error.error, error.entry)
-    record: Record = {"message": str(error) or type(error).__name__}
+    record: Record = {"message": error_text(error)}
     if isinstance(error, (LanguageError, FormError, SubscriptionError)):
         record["message"] = error.reason
     if entry is not None:

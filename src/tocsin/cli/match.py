@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from tocsin.cli import options, terminal
+from tocsin.cli.console import new_console
 from tocsin.cli.coverage import observed, warn_of_unseen
 from tocsin.cli.output import no_standard_output, standard_output
 from tocsin.cli.subscription_loading import load_entries, load_template, load_texts
@@ -63,7 +63,14 @@ def match(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write notifications to this file.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write notifications to this file.",
+            dir_okay=False,
+            callback=options.to_be_written,
+        ),
     ] = None,
     times: Annotated[
         TimeFormat,
@@ -242,7 +249,7 @@ class _NotificationTable(AbstractContextManager["_NotificationTable"]):
 
     def __init__(self, output: Path | None) -> None:
         self._file = None if output is None else output.open("w", encoding="utf-8")
-        self._console = Console(file=self._file, highlight=False, emoji=False)
+        self._console = new_console(file=self._file)
         self._begun = False
 
     def write(self, note: Notification) -> None:

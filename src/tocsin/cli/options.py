@@ -124,14 +124,6 @@ Tables: TypeAlias = Annotated[
     list[str] | None,
     _repeated("--table", "Keep a stream as a table with this key, such as stock=symbol", "STREAM=KEY[,KEY]"),
 ]
-Faults: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--faults",
-        help="Write every record that is refused or late to this file (- for standard output), with the reason.",
-        dir_okay=False,
-    ),
-]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
 
 
@@ -325,6 +317,15 @@ def to_be_written(path: Path | None) -> Path | None:
     return path
 
 
+Faults: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--faults",
+        help="Write every record that is refused or late to this file (- for standard output), with the reason.",
+        dir_okay=False,
+        callback=to_be_written,
+    ),
+]
 Json: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -12,6 +12,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from tocsin.cli.console import new_console
 from tocsin.formats.files import is_standard
 from tocsin.model.errors import TocsinError
 
@@ -23,7 +24,7 @@ def takes_standard_output(*files: Path | None) -> bool:
 
 def results(*files: Path | None) -> Console:
     """Return the console for a command's results; it is silent if one of its files is standard output."""
-    return Console(highlight=False, emoji=False, quiet=takes_standard_output(*files))
+    return new_console(quiet=takes_standard_output(*files))
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from tocsin.cli.console import new_console
 from tocsin.display.text import counted as counted  # noqa: PLC0414 - for the commands
 from tocsin.display.text import shortened as shortened  # noqa: PLC0414
 from tocsin.display.trees import Branch, Style
@@ -32,7 +33,7 @@ Item = TypeVar("Item")
 REPORTED: Final = (TocsinError, OSError, EOFError, zlib.error, UnicodeError, pa.ArrowException)
 """The errors that end a command with 2 and a message."""
 
-errors = Console(stderr=True, highlight=False, emoji=False)
+errors = new_console(stderr=True)
 
 _COLOURS = {
     Style.PLAIN: "",
@@ -94,6 +95,13 @@ class FaultLog(AbstractContextManager["FaultLog"]):
 def complain(text: object) -> None:
     """Print an error."""
     errors.print(str(text), style="red", markup=False, soft_wrap=True)
+
+
+def error_text(error: BaseException) -> str:
+    """Return what an error says; of a file that cannot be opened its name and the reason."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
 
 
 def warn(text: str) -> None:

@@ -128,7 +128,12 @@ def csv_fields(
         if not row:
             continue
         if len(row) != len(header):
-            yield line, UnreadableRecord(f"{len(row)} fields, but the header names {len(header)}")
+            yield (
+                line,
+                UnreadableRecord(
+                    f"{len(row)} field{'' if len(row) == 1 else 's'}, but the header names {len(header)}"
+                ),
+            )
             continue
         yield line, row
 

@@ -55,8 +55,8 @@ def create_matcher(name: str, **options: object) -> Matcher:
     if factory is None:
         known = sorted({*_MATCHERS, *_DECLARED})
         near = closest(name, tuple(known))
-        hint = f"did you mean `{near}`? " if near else ""
-        raise MatcherError(f"there is no matcher `{name}`; {hint}Known: {', '.join(known)}")
+        hint = f"did you mean `{near}`? Known" if near else "known"
+        raise MatcherError(f"there is no matcher `{name}`; {hint}: {', '.join(known)}")
     _check_options(name, factory, options)
     return factory(**options)
 

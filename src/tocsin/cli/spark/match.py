@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from tocsin.cli import options as common
+from tocsin.cli.console import new_console
 from tocsin.cli.spark import options
 from tocsin.cli.terminal import FaultLog, counted, errors, note, shortened
 
@@ -71,7 +71,7 @@ def _print(notes: Any, log: FaultLog) -> int:
     from tocsin.spark.notification_output import printable  # noqa: PLC0415 - imports Spark
 
     names = [name for name in notes.columns if name != "reason"]
-    console = Console(highlight=False, emoji=False) if sys.stdout.isatty() else None
+    console = new_console() if sys.stdout.isatty() else None
     encode = msgspec.json.Encoder(enc_hook=str).encode
     count = 0
     for row in printable(notes).toLocalIterator(prefetchPartitions=True):
