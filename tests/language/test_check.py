@@ -92,6 +92,13 @@ def test_names_that_have_a_value_are_not_warned_of(text: str) -> None:
     assert check(text).warnings == ()
 
 
+@pytest.mark.parametrize(
+    "text", ["a > 2026-13-01", "a > 2026-01-01-5", "a > b-01-01", "a > 2026-1-1", "a > 2026+01-01"]
+)
+def test_other_subtractions_are_not_taken_for_a_day(text: str) -> None:
+    assert check(text).warnings == ()
+
+
 def test_a_computed_value_that_reads_an_attribute_of_its_name_gives_a_warning() -> None:
     assert check("from s a fold s b compute n = n + 1").warnings == (
         (
@@ -109,6 +116,7 @@ def test_a_computed_value_that_reads_an_attribute_of_its_name_gives_a_warning() 
         ("select price from stock s where stock.price > 5", "`stock.price` is an attribute of that name; the alias is written `s`"),
         ("select min(price) from table stock s where stock.price > 5", "`stock.price` is an attribute of that name; the alias is written `s`"),
         ("a in ()", "it can never match: the list of `a in ()` is empty"),
+        ("time > 2026-01-31", "`2026-01-31` is a subtraction; a time is written: timestamp '2026-01-31'"),
     ],
 )  # fmt: skip
 def test_what_reads_as_another_thing_than_it_seems_gives_a_warning(text: str, warning: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tocsin.language.parsing import terms
+from tocsin.language.parsing import names, terms
 from tocsin.language.parsing.cursor import Cursor, closest
 from tocsin.language.parsing.foreign import NOT_A_VALUE, STATEMENTS
 from tocsin.language.parsing.terms import Parsed
@@ -134,7 +134,7 @@ def _is_simple(cursor: Cursor, at: int) -> bool:
 
 
 def _simple(cursor: Cursor, at: int) -> Predicate:
-    subject = terms.attribute(cursor)
+    subject = names.attribute(cursor)
     cursor.at = at + 2
     constant = terms.term(cursor, "the right side")
     return Predicate(subject, COMPARISONS[cursor.words[at + 1]], (constant,))

@@ -147,6 +147,8 @@ def _fault(text: str, at: int) -> LanguageError:
         )
     elif character == "[" and at and (text[at - 1].isalnum() or text[at - 1] == "_"):
         suggestion = "an attribute is its name alone, with dots if it is nested: price > 5, order.price > 5"
+    elif not character.isprintable():
+        suggestion = "it cannot be seen; leave it out"
     elif suggestion is None:
         name = _ODD_NAME.match(text, at)
         amount = _AMOUNT_BEFORE.search(text[:at]) or _AMOUNT.match(text, at + 1)
