@@ -223,7 +223,9 @@ def test_a_restored_runtime_goes_on_like_the_one_it_was_taken_of() -> None:
             add(other, new, ANSWERS[old])
     add(other, 5, COUNT)
     process(other, [row(99, k="old", x=1)])
-    assert other.restore(parts, numbers) == ()
+    prepared = other.prepare(parts, numbers)
+    assert (other.answer(5), prepared.left_out) == (1, ())
+    other.adopt(prepared)
     assert len(other.tables["new"]) == 0
     assert [other.answer(new) for new in (7, 0, 3, 1)] == [runtime.answer(old) for old in (0, 1, 2, 4)]
     for time in range(23, 40):
@@ -259,6 +261,6 @@ def test_a_state_that_does_not_fit_is_refused_and_nothing_changes() -> None:
         (Parts(parts.about, parts.members | {"unreported": np.array([3])}), "is damaged"),
     ):
         with pytest.raises(SavedError, match=reason):
-            runtime.restore(wrong, one)
-        assert runtime.answer(0) == 5
-    assert ViewRuntime().restore(parts, one) == ("t",)
+            runtime.prepare(wrong, one)
+    assert runtime.answer(0) == 5
+    assert ViewRuntime().prepare(parts, one).left_out == ("t",)

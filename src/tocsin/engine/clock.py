@@ -41,6 +41,10 @@ class EventClock:
         """Move on to `end` if it is later."""
         self._now = max(self._now, end)
 
+    def set(self, now: int) -> None:
+        """Go to a time, which may be earlier: that of a state that is restored."""
+        self._now = now
+
 
 class ManualClock:
     """A clock that is set by hand, for tests."""

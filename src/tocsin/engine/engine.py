@@ -64,6 +64,7 @@ from tocsin.sequences.explanation import SequenceExplanation
 from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.runtime import SequenceRuntime
 from tocsin.structures.answering import answering, calls
+from tocsin.structures.archive import pack, unpack
 from tocsin.subscriptions.options import check_id, read_options
 from tocsin.subscriptions.results import Difference, Subscribed, SubscribedAll, SubscribedMany
 from tocsin.subscriptions.sources import SubscriptionSet, given_subscriptions
@@ -71,7 +72,7 @@ from tocsin.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from tocsin.engine.notification_stream import NotificationStream
-    from tocsin.engine.saving import SavedEngine
+    from tocsin.engine.saving import EngineParts, Restored, SavedEngine
 
 _GIVEN: Final = ("stream", "time", "start", "id", "valid_until")
 _NOTHING: Final = (None,) * len(_GIVEN)
@@ -135,7 +136,7 @@ class Engine:
             zone_name(zone),
             time_unit,
         )
-        self._has_statistics = statistics is not None
+        self._statistics = statistics
         self._clock = clock or SystemClock()
         ticks = StreamTicks(zone=zone, unit=read_time_unit(time_unit))
         self._reader = EventReader(
@@ -412,29 +413,22 @@ class Engine:
             self._pipeline.expire()
             return id in self._store.registry
 
-    # as a file
+    # saving
 
     def save(self, path: str | PathLike[str]) -> SavedEngine:
-        """Write subscriptions, tables, kept events and options to one file; return what it holds, and what is left out.
+        """Write subscriptions, state and options to one file; return what it holds, and what is left out.
 
-        The file is replaced once all is on the disk. Callbacks, a clock of one's own and partial matches of sequences are not
-        in it; they are named in `left_out`, and in the log. Other threads wait while the contents are gathered, and not
-        while they are written.
+        The engine that `open` returns goes on as this one does. The file is replaced once all is on the disk. Callbacks and a
+        clock of one's own are not in it; they are named in `left_out`, and in the log. Other threads wait while the contents
+        are gathered, and not while they are written.
         """
         from tocsin.engine.saving import EngineContents, save_engine  # noqa: PLC0415 - few need it
 
         with self._lock:
             self._pipeline.expire()
+            has_on_late = not isinstance(self._on_late, LateLog)
             contents = EngineContents.of(
-                self._options,
-                self._store,
-                self._pipeline.history,
-                self._clock,
-                waiting=self._buffer.waiting,
-                given={
-                    "statistics": self._has_statistics,
-                    "on_late": not isinstance(self._on_late, LateLog),
-                },
+                self._parts(), self._options, self._statistics, has_on_late=has_on_late
             )
         return save_engine(contents, Path(path))
 
@@ -447,7 +441,7 @@ class Engine:
         statistics: Statistics | None = None,
         on_late: Callable[[Event], object] | None = None,
     ) -> Self:
-        """Return an engine with the subscriptions, tables, kept events and options in a file that `save` wrote.
+        """Return the engine in a file that `save` wrote, with all that waited in it.
 
         Indexes are built again. An engine with a clock that is neither a `SystemClock` nor an `EventClock` needs one here.
         A file that is damaged, or is none of `save`, is refused.
@@ -456,9 +450,50 @@ class Engine:
 
         with SavedEngineFile(Path(path)) as saved:
             given = saved.clock(clock)
-            engine = cls(clock=given, statistics=statistics, on_late=on_late, **saved.options())
-            saved.restore(engine._store, engine._pipeline.history)
+            known = saved.statistics() if statistics is None else statistics
+            engine = cls(clock=given, statistics=known, on_late=on_late, **saved.options())
+            saved.restore(engine._parts())
         return engine
+
+    def snapshot(self) -> bytes:
+        """Return the state without the subscriptions: partial matches, waiting events, tables, kept events, clock and counts.
+
+        >>> engine = Engine()
+        >>> _ = engine.subscribe("from ticks a next ticks b on b.symbol = a.symbol where b.price > a.price", id="rise")
+        >>> _ = engine.publish({"symbol": "A", "price": 7}, stream="ticks", time=1)
+        >>> other = Engine()
+        >>> _ = other.subscribe("from ticks a next ticks b on b.symbol = a.symbol where b.price > a.price", id="rise")
+        >>> other.restore(engine.snapshot()).subscriptions
+        1
+        >>> [note.subscription for note in other.publish({"symbol": "A", "price": 8}, stream="ticks", time=2)]
+        ['rise']
+        """
+        from tocsin.engine.saving import take_snapshot  # noqa: PLC0415 - few need it
+
+        with self._lock:
+            self._pipeline.expire()
+            parts = take_snapshot(self._parts())
+        return pack(parts)
+
+    def restore(self, snapshot: bytes | bytearray | memoryview) -> Restored:
+        """Replace the state by that of a snapshot, of this engine or another; return what became of it.
+
+        Subscriptions go on with the state of those with the same id, if they ask the same; others begin now, as if they were
+        subscribed after the last event of the snapshot. What is damaged or does not fit is refused, and nothing changes.
+        """
+        from tocsin.engine.saving import restore_snapshot  # noqa: PLC0415 - few need it
+
+        parts = unpack(snapshot)
+        with self._lock, answering():
+            self._pipeline.expire()
+            restored = restore_snapshot(self._parts(), parts)
+        self._deliver()
+        return restored
+
+    def _parts(self) -> EngineParts:
+        from tocsin.engine.saving import EngineParts  # noqa: PLC0415 - few need it
+
+        return EngineParts(self._store, self._pipeline, self._buffer, self._reader, self._clock)
 
     def __reduce_ex__(self, _: object) -> NoReturn:
         raise TypeError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.matching.timed_batch import TimedRows
 from tocsin.model import Event
+from tocsin.model.options import ALWAYS
 
 
 class History:
@@ -37,6 +38,12 @@ class History:
             number = next(self._order)
             self.events[number] = event
             heappush(self._expiries, (event.valid_until, number))
+
+    def restore(self, events: Iterable[Event]) -> None:
+        """Keep these events in place of all others, in their order, until their time is over."""
+        self.events, self._expiries = {}, []
+        for event in events:
+            self.add(event, ALWAYS)
 
     def add_rows(self, rows: TimedRows, now: NDArray[np.int64]) -> None:
         """Keep rows, if they say so and their time is not over; `now` is the time at each."""

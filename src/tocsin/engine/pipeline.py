@@ -474,6 +474,17 @@ class EventPipeline:
         self.notified += notifications.total
         return tuple(notifications)
 
+    def match_kept(self, numbers: IdArray) -> tuple[Notification, ...]:
+        """Match some of the filters with the events that are kept, and return their notifications; the caller delivers them."""
+        if not len(self.history) or not len(numbers):
+            return ()
+        batch = TimedBatch(list(self.history))
+        found = self._store.filters.process(batch)
+        found = self._applicable(found.take(np.isin(found.numbers, numbers)), batch, ALWAYS)
+        notifications = Notifications([self._filter_part(batch, found)])
+        self.notified += notifications.total
+        return tuple(notifications)
+
     def match_sequences(self, rows: TimedRows) -> NamedSequenceMatches:
         """Return, as columns, the sequences that a table's rows complete; no filter sees them."""
         store = self._store

@@ -116,6 +116,11 @@ class SequenceRuntime:
     def __len__(self) -> int:
         return len(self._readers)
 
+    @property
+    def numbers(self) -> IdArray:
+        """Return the numbers of all subscriptions."""
+        return np.fromiter(self._readers, dtype=np.int64, count=len(self._readers))
+
     # subscriptions
 
     def compile(

@@ -14,7 +14,7 @@ the most slots that were ever in use at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -41,6 +41,11 @@ class Slots:
 
     def __len__(self) -> int:
         return self.top - len(self._free)
+
+    @property
+    def free(self) -> Sequence[int]:
+        """Return the slots that were given back and not taken again; the last one is taken first."""
+        return self._free
 
     def take(self) -> int:
         """Return a slot that is not in use."""

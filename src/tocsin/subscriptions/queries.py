@@ -151,6 +151,10 @@ class QueryStore:
         """Tell whether any subscription has an owner, a weight or a witness option."""
         return bool(self._owners.codes or self.weights or self._full_witness)
 
+    def with_full_witness(self) -> IdArray:
+        """Return the numbers of the sequences that report every event of their steps."""
+        return np.fromiter(self._full_witness, dtype=np.int64, count=len(self._full_witness))
+
     def owner(self, number: int) -> str | None:
         """Return the owner of a subscription."""
         codes = self._owner_codes
@@ -196,6 +200,11 @@ class QueryStore:
             source if isinstance(source, str) else to_text(self.query(number))
             for number, source in zip(numbers.tolist(), sources, strict=True)
         ]
+
+    def sources(self, numbers: IdArray) -> list[Query | ShapedSequence | str]:
+        """Return the queries of subscriptions, as they are stored, that came without a template."""
+        found = map(self._source, numbers.tolist())
+        return [one for one in found if not isinstance(one, _StoredRow)]
 
     def add(self, number: int, source: Query | ShapedSequence | str, options: SubscriptionOptions) -> None:
         """Store the query of one subscription, or the text of a filter that selects nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from operator import eq
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -190,6 +191,14 @@ class SubscriptionRegistry:
         listed: list[str] = found.tolist()
         return listed
 
+    def find_numbers(self, ids: LazyStrings) -> IdArray:
+        """Return the number of each of these ids, -1 for one that is not subscribed."""
+        found = np.full(len(ids), -1, dtype=np.int64)
+        positions, numbers = self._by_hash.find(_hashes(ids))
+        same = np.fromiter(map(eq, ids.at_all(positions), self._make_ids(numbers)), np.bool_, len(positions))
+        found[positions[same]] = numbers[same]
+        return found
+
     def lazy_ids(self, numbers: IdArray) -> LazyStrings:
         """Return the ids of subscriptions, at least one, as they are stored if they came together."""
         codes = self._made.codes(numbers)
@@ -243,6 +252,22 @@ class SubscriptionRegistry:
         numbers = self._slots.take_many(count)
         self._grow(self._slots.top)
         return numbers
+
+    @property
+    def free(self) -> IdArray:
+        """Return the numbers that were given and are free again; the last one is reserved first."""
+        return np.array(self._slots.free, dtype=np.int64)
+
+    def plan(self, numbers: IdArray, free: IdArray) -> None:
+        """Have these numbers, in this order, reserved next, and `free` ones after them; raise `ValueError` if they do not fit.
+
+        The registry must be empty.
+        """
+        every = np.concatenate([free, numbers[::-1]])
+        if not np.array_equal(np.sort(every), np.arange(len(every))):
+            raise ValueError("the numbers of subscriptions do not fit")
+        self._slots = Slots(len(every), every.tolist())
+        self._grow(len(every))
 
     def release(self, numbers: Sequence[int]) -> None:
         """Free numbers that were reserved and not entered."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from tocsin.language.template.columns import Column
 from tocsin.model import Event
 from tocsin.model.plain_values import plain_value, value_of_plain
-from tocsin.structures.archive import ArchiveReader
 from tocsin.structures.packed_strings import LazyStrings, PackedStrings
 from tocsin.subscriptions.template_ids import PatternIds
 
@@ -68,10 +67,20 @@ class ColumnWriter:
         return name
 
 
+class ReadMembers(Protocol):
+    """The members of an archive, or of parts in memory."""
+
+    def array(self, name: str, /) -> NDArray[Any]:
+        """Return a member that is an array."""
+
+    def bytes(self, name: str, /) -> bytes:
+        """Return a member that is bytes."""
+
+
 class ColumnReader:
     """Reads columns from their descriptions."""
 
-    def __init__(self, archive: ArchiveReader) -> None:
+    def __init__(self, archive: ReadMembers) -> None:
         self._archive = archive
         self._read: dict[
             str, Column
@@ -116,13 +125,7 @@ def _cells(plain: Sequence[Any], kind: np.dtype[Any]) -> Column:
     return column
 
 
-def plain_event(event: Event) -> list[Any]:
-    """Return an event as JSON has it."""
-    attributes = {name: plain_value(value) for name, value in event.attributes.items()}
-    return [event.id, attributes, event.stream, event.start, event.end, event.valid_until]
-
-
 def event_of_plain(plain: Sequence[Any]) -> Event:
-    """Return the event that `plain_event` wrote."""
+    """Return a kept event of a file of the first format."""
     id_, attributes, *rest = plain
     return Event(id_, {name: value_of_plain(value) for name, value in attributes.items()}, *rest)

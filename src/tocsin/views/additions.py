@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
 
 from tocsin.language.template.columns import Column
@@ -34,6 +35,11 @@ class Additions:
 
     def __contains__(self, number: object) -> bool:
         return number in self._by_number
+
+    @property
+    def numbers(self) -> IdArray:
+        """Return all numbers."""
+        return np.fromiter(self._by_number, dtype=np.int64, count=len(self._by_number))
 
     def record(self, addition: Addition) -> None:
         """Record an addition."""

@@ -30,7 +30,7 @@ from tocsin.views.compilation import compile_view
 from tocsin.views.compiled import CompiledView
 from tocsin.views.explanation import ViewExplanation, explain_view
 from tocsin.views.family import Family, family_key, new_family
-from tocsin.views.saved_views import read_views, write_views
+from tocsin.views.saved_views import SavedViews, read_views, write_views
 from tocsin.views.table import RowUpdate, StoredTable
 
 _MOST_CHANGES: Final = 4_000_000  # answers that one batch of events may change
@@ -59,6 +59,15 @@ class TableRows(Struct, frozen=True):
     readings: dict[Any, Any]  # by the family's key
 
 
+class PreparedViews(Struct, frozen=True):
+    """The state of views, ready to take the place of that of a runtime."""
+
+    tables: TableCatalog
+    families: dict[Any, Family]
+    reports: dict[int, Answer]  # the last reported answers that differ from the present ones, by number
+    left_out: tuple[str, ...]  # tables that are not declared
+
+
 class ViewRuntime:
     """Keeps tables, and finds the views whose answers a row changes. The caller makes one call at a time.
 
@@ -83,9 +92,9 @@ class ViewRuntime:
         return len(self._additions)
 
     @property
-    def unreported(self) -> int:
-        """Return how many views have an answer that was not reported, because they did not apply then."""
-        return len(self._unreported)
+    def numbers(self) -> IdArray:
+        """Return the numbers of all views."""
+        return self._additions.numbers
 
     @property
     def most_at_once(self) -> int:
@@ -285,13 +294,19 @@ class ViewRuntime:
         return write_views(self.tables, self._unreported, numbers)
 
     def restore(self, parts: Parts, numbers: IdArray) -> tuple[str, ...]:
-        """Replace the state by that of a snapshot; return the names of its tables that are not declared here.
+        """Replace the state by that of a snapshot, as `prepare` and `adopt` do; return its tables that are not declared here."""
+        prepared = self.prepare(parts, numbers)
+        self.adopt(prepared)
+        return prepared.left_out
+
+    def prepare(self, parts: Parts, numbers: IdArray) -> PreparedViews:
+        """Return a snapshot as `adopt` takes it, or raise `SavedError` if it does not fit; nothing changes.
 
         `numbers` are those that the snapshot was taken with, in its order, as they are called here; -1 for those that
-        are gone. No change of an answer is reported. A declared table that the snapshot lacks has no rows afterwards. What
-        does not fit raises `SavedError`, and nothing changes.
+        are gone. A declared table that the snapshot lacks has no rows; one that is not declared is left out.
         """
-        saved = read_views(parts, len(numbers))
+        saved = read_views(parts)
+        reports = self._reports(saved, numbers)
         additions = self._additions.by_family()
         tables = TableCatalog()
         for name, table in self.tables.by_name.items():
@@ -308,15 +323,27 @@ class ViewRuntime:
             }
         except EventError as fault:
             raise SavedError(f"a row of a table cannot be read by a view: {fault}") from fault
-        here = {position: int(numbers[position]) for position in saved.unreported}
-        self.tables.by_name = tables.by_name
-        self._families, self._stale = families, []
-        self._unreported = {
-            number: saved.unreported[position]
-            for position, number in here.items()
-            if number in self._additions
+        left_out = tuple(name for name in saved.tables if name not in tables)
+        return PreparedViews(tables, families, reports, left_out)
+
+    def adopt(self, prepared: PreparedViews) -> None:
+        """Replace the state by a snapshot that was prepared; no change of an answer is reported."""
+        self.tables.by_name = prepared.tables.by_name
+        self._families, self._stale = prepared.families, []
+        self._unreported = prepared.reports
+
+    def restore_reports(self, saved: SavedViews, numbers: IdArray) -> None:
+        """Take the last reported answers of a snapshot whose tables are here already; raise `SavedError` if they do not fit."""
+        self._unreported = self._reports(saved, numbers)
+
+    def _reports(self, saved: SavedViews, numbers: IdArray) -> dict[int, Answer]:
+        if saved.count != len(numbers):
+            raise SavedError(f"the state is that of {saved.count:,} views, not of {len(numbers):,}")
+        return {
+            number: answer
+            for position, answer in saved.unreported.items()
+            if (number := numbers.item(position)) in self._additions
         }
-        return tuple(name for name in saved.tables if name not in tables)
 
     # answers
 

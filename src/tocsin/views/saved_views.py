@@ -26,12 +26,13 @@ class SavedViews(Struct, frozen=True):
     """The state of views, read and checked."""
 
     tables: dict[str, StoredTable]
+    count: int  # of views
     unreported: dict[int, Answer]  # by the position of the view's number
 
 
 def write_views(tables: Iterable[StoredTable], unreported: Mapping[int, Answer], numbers: IdArray) -> Parts:
     """Return the state of views; `unreported` is by number, and `numbers` are those of the views."""
-    parts = Parts({"saved": _SAVED, "format": FORMAT, "tables": []}, {})
+    parts = Parts({"saved": _SAVED, "format": FORMAT, "views": len(numbers), "tables": []}, {})
     for position, table in enumerate(tables):
         arrays, rest = table.parts()
         parts.members.update({f"{position}/{name}": array for name, array in arrays.items()})
@@ -47,13 +48,14 @@ def write_views(tables: Iterable[StoredTable], unreported: Mapping[int, Answer],
     return parts
 
 
-def read_views(parts: Parts, count: int) -> SavedViews:
-    """Return the state of so many views, or raise `SavedError` if it is none, or is damaged."""
+def read_views(parts: Parts) -> SavedViews:
+    """Return the state of views, or raise `SavedError` if it is none, or is damaged."""
     if parts.about.get("saved") != _SAVED or parts.about.get("format") != FORMAT:
         raise SavedError("this is no state of views, or that of another version of Tocsin")
     try:
         tables = [_read_table(parts, position) for position in range(len(parts.about["tables"]))]
         positions: Int64s = parts.array("unreported")
+        count = int(parts.about["views"])
         if len(positions) and not 0 <= int(positions.min()) <= int(positions.max()) < count:
             raise ValueError("an answer is of no view")
         answers = map(_answer_of_plain, json.loads(parts.bytes("answers")))
@@ -62,7 +64,7 @@ def read_views(parts: Parts, count: int) -> SavedViews:
         raise
     except Exception as fault:  # what readers of damaged contents may raise
         raise SavedError(f"the state of views is damaged: {type(fault).__name__}: {fault}") from fault
-    return SavedViews({table.name: table for table in tables}, unreported)
+    return SavedViews({table.name: table for table in tables}, count, unreported)
 
 
 def _read_table(parts: Parts, position: int) -> StoredTable:
