@@ -225,6 +225,48 @@ def test_run_matches_a_stream_and_goes_on_from_where_it_was(run: Run, tmp_path: 
     assert letter["value"] == "{oops"
 
 
+RISE = "from stock a next stock b where b.a > a.a"
+
+
+def test_an_index_takes_all_kinds_and_what_matches_refuses_them_before_spark_starts(
+    events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("tocsin.spark.session.session", start)
+
+    def invoke(*arguments: str | Path) -> Result:
+        return CliRunner().invoke(app, ["spark", *map(str, arguments)])
+
+    index, best = tmp_path / "index", "select max(a) from table stock where a > 3"
+    done = invoke("publish", index, "-s", "a > 7", "-s", RISE, "-s", best, "--table", "stock=id,a")
+    assert done.exit_code == 0, done.output
+    assert "3 subscriptions, now generation 1" in done.stderr
+    done = invoke("publish", index, "-s", RISE, "--tick", "stock=1 second")
+    assert done.exit_code != 0
+    assert "before they are subscribed" in str(done.exception)
+    done = invoke("publish", tmp_path / "other", "-s", best)
+    assert "`--table stock=KEY`" in done.stderr
+    (tmp_path / "subs.txt").write_text(f"f: a > 7\nbad: a =\nrise: {RISE}\n")
+    (tmp_path / "rows.csv").write_text("p\n7\n")
+    template = ("--template", f"{RISE} and b.a > :p", "--parameters", tmp_path / "rows.csv")
+    sources: dict[str, tuple[str | Path, ...]] = {
+        "s2": ("-s", "a > 7", "-s", RISE),
+        "rise": ("-f", tmp_path / "subs.txt"),
+        "template": template,
+        str(index): ("--index", index),
+    }
+    run: tuple[str | Path, ...] = ("run", "--checkpoint", tmp_path / "c", "--sink", tmp_path / "n")
+    for name, given in sources.items():
+        for command, *options in (("match",), run):
+            done = invoke(command, events, "--id-field", "id", *options, *given)
+            assert done.exit_code != 0
+            assert f"{name}: here are sequences or views" in str(done.exception)
+    done = invoke("backtest", events, "-s", RISE, "--time-field", "at")
+    assert "s1: here are sequences or views" in f"{done.output}{done.exception}"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

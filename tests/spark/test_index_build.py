@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.index.reading import found_by
 from tests.spark.test_matching import workload
-from tocsin import Engine
+from tocsin import Engine, Subscription
 from tocsin.errors import SparkError, TocsinError
-from tocsin.index import IndexReader, SubscriptionIndex
-from tocsin.spark import FromTemplate, build_index
+from tocsin.index import IndexReader, StatefulSubscription, SubscriptionIndex
+from tocsin.language import parse
+from tocsin.spark import FromTemplate, Pipeline, build_index, match
+from tocsin.spark.subscription_sources import SubscriptionSource, ensure_index, fill_index
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -55,6 +59,112 @@ def test_the_rows_of_a_template_are_placed_by_workers(any_spark: SparkSession, t
     assert max(sizes) < 1500
     assert found_by(reader, number, [{"symbol": "S3", "price": 100}]) == [{"3", "53"}]
     assert ["7" in str(error) for error in errors] == [True]
+
+
+RISE = "from stock a next stock b on b.symbol = a.symbol where b.price > a.price"
+BEST = "select min(price) from table stock where risk > 3"
+
+
+def stateful(index: SubscriptionIndex | Path) -> dict[str, StatefulSubscription]:
+    """The sequences and views of the current generation."""
+    reader = IndexReader(index if isinstance(index, Path) else index.generations.storage.uri)
+    found = reader.stateful(reader.current())
+    return {one.id: one for one in found.subscriptions()} if found else {}
+
+
+def test_sequences_and_views_are_gathered_on_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [
+        ("rise", f"{RISE} publish as rises", None, "ann", "full"),
+        ("best", BEST, 5, None, None),
+        ("high", "from rises where b.price > 3", None, None, None),
+        ("high-2", "from rises where b.price > 5", None, None, None),
+        ("other", "from others where b.price > 3", None, None, None),
+        ("none", "select min(price) from table none", None, None, None),
+        ("bad", "from stock a next", None, None, None),
+    ]
+    columns = "id string, text string, valid_until long, owner string, witness string"
+    frame = spark.createDataFrame(rows, columns).repartition(2)
+    errors: list[TocsinError] = []
+    declared: dict[str, Any] = {"tables": {"stock": "symbol"}, "ticks": {"stock": "1 second"}}
+    for generation in (1, 2):
+        number = build_index(frame, tmp_path / "index", shards=2, on_error=errors.append, **declared)
+        reader = IndexReader(tmp_path / "index")
+        found = reader.stateful(number)
+        assert found is not None
+        assert number == generation
+        assert (found.tables, found.ticks) == ({"stock": ("symbol",)}, {"stock": 1_000_000})
+        assert {one.id: one.added for one in found.subscriptions()} == {"rise": 1, "best": 1}
+        assert {one.id for run in found.linked_filters for one in run} == {"high", "high-2"}
+        event = {"b.price": 4, "$stream": "rises"}
+        assert found_by(reader, number, [event, {**event, "$stream": "others"}]) == [{"high"}, {"other"}]
+    one = stateful(tmp_path / "index")
+    assert (one["rise"].options.owner, one["rise"].options.witness) == ("ann", "full")
+    assert one["best"].options.validity.valid_until == 5
+    assert sorted(str(getattr(error, "id", "")) for error in errors) == ["bad", "bad", "none", "none"]
+
+    rules = spark.range(200).selectExpr("concat('r', id) as id", "1 + id / 100 as p")
+    template = FromTemplate(f"{RISE} and b.price > :p", rows=rules, id="id")
+    assert build_index(template, tmp_path / "index", shards=2) == 3
+    assert len(stateful(tmp_path / "index")) == len(SubscriptionIndex(tmp_path / "index")) == 200
+
+
+def test_every_source_may_have_all_kinds(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "subs.jsonl").write_text(
+        "".join(
+            json.dumps(one) + "\n"
+            for one in (
+                {"id": "f", "text": "price > 3"},
+                {"id": "s", "text": RISE, "witness": "full", "weight": 2},
+                {"id": "v", "text": BEST},
+            )
+        )
+    )
+    texts = {"f": "price > 3", "s": RISE, "v": BEST}
+    rows = [("f", "price > 3", None, 1.0), ("s", RISE, "full", 2.0), ("v", BEST, None, None)]
+    sources: dict[str, SubscriptionSource] = {
+        "file": tmp_path / "subs.jsonl",
+        "mapping": texts,
+        "list": [Subscription(id_, parse(text)) for id_, text in texts.items()],
+        "frame": spark.createDataFrame(rows, "id string, text string, witness string, weight double"),
+    }
+    errors: list[TocsinError] = []
+    for name, source in sources.items():
+        index = SubscriptionIndex(tmp_path / name)
+        fill_index(index, source, errors.append, tables={"stock": "symbol"}, ticks={"stock": 5})
+        assert set(index) == {"f", "s", "v"}
+        index.publish()
+        found = stateful(index)
+        assert found.keys() == {"s", "v"}
+        options = found["s"].options
+        assert (options.witness, options.weight) == (("full", 2) if name in ("file", "frame") else (None, 1))
+    index = SubscriptionIndex(tmp_path / "template")
+    template = FromTemplate(f"{RISE} and b.price > :p", [{"p": 1}, {"p": None}], "{p}")
+    fill_index(index, template, errors.append)
+    assert list(index) == ["1"]
+    assert ["null is not a value" in str(error) for error in errors] == [True]
+    with pytest.raises(SparkError, match="sequences or views"):
+        ensure_index(texts, tables={"stock": "symbol"})
+
+
+def test_what_matches_filters_only_refuses_the_others(spark: SparkSession, tmp_path: Path) -> None:
+    events = spark.createDataFrame([("e1", 4.0)], "event_id string, price double")
+    with pytest.raises(
+        SparkError, match="1 subscription of the given ones, `s` first, are sequences or views"
+    ):
+        match(events, {"f": "price > 3", "s": RISE})
+    index = SubscriptionIndex(tmp_path / "index")
+    index.subscribe("price > 3", id="f")
+    index.publish()
+    frame = match(events, tmp_path / "index")
+    index.subscribe(RISE, id="s")
+    index.publish()
+    assert [row.subscription for row in frame.collect()] == ["f"]  # a batch keeps its generation
+    for plan in ("index", "join"):
+        with pytest.raises(SparkError, match="1 in all; Spark matches filters only so far"):
+            match(events, tmp_path / "index", plan=plan)
+    stream = spark.readStream.schema(events.schema).parquet(str(tmp_path))
+    with pytest.raises(SparkError, match="`s` first"):
+        Pipeline(stream, {"s": RISE}, tmp_path / "notes", tmp_path / "checkpoint")
 
 
 def test_an_index_that_cannot_be_built_raises(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tocsin.formats.files import format_of, is_standard, stem_of
 from tocsin.formats.time_fields import find_time_fields
 from tocsin.model import Event
 from tocsin.model.errors import EventError, KindError, TocsinError
-from tocsin.model.ticks import StreamTicks
+from tocsin.model.ticks import StreamTicks, read_tick
 
 _FEW = 5  # candidates that an error names
 
@@ -200,8 +200,10 @@ class ReplayOptions(EventOptions):
         }
         times: dict[str, Any] = {"timezone": self.timezone, "time_unit": self.time_unit}
         engine = Engine(matcher=matcher, clock=EventClock(), on_late=late, **order, **times)
-        _declare_ticks(engine, self.tick or ())
-        _declare_tables(engine, self.table or ())
+        for stream, length in stream_ticks(self.tick or ()).items():
+            engine.stream(stream, tick=length)
+        for name, key in table_keys(self.table or ()).items():
+            engine.table(name, key=key)
         return engine
 
     def open_for(
@@ -284,20 +286,25 @@ def assignments(option: str, given: Iterable[str], form: str) -> Iterator[tuple[
         yield name, value
 
 
-def _declare_ticks(engine: Engine, given: Iterable[str]) -> None:
+def stream_ticks(given: Iterable[str]) -> dict[str, int]:
+    """Return the microseconds of a tick of each stream, from the values of `--tick`."""
+    found = {}
     for stream, tick in assignments("--tick", given, "stream=length, such as 'stock=1 second'"):
         try:
-            engine.stream(stream, tick=tick)
+            found[stream] = read_tick(tick)
         except KindError as fault:
             raise TocsinError(f"--tick {stream}={tick}: {fault}") from None
+    return found
 
 
-def _declare_tables(engine: Engine, given: Iterable[str]) -> None:
+def table_keys(given: Iterable[str]) -> dict[str, list[str]]:
+    """Return the key of each table, from the values of `--table`."""
+    found = {}
     for stream, keys in assignments("--table", given, "stream=key, such as stock=symbol"):
-        names = [key.strip() for key in keys.split(",")]
-        if not all(names):
+        found[stream] = [key.strip() for key in keys.split(",")]
+        if not all(found[stream]):
             raise TocsinError(f"--table {stream}={keys}: a key is empty; separate keys by single commas")
-        engine.table(stream, key=names)
+    return found
 
 
 def check_standard_input(*sources: str | Path | None) -> None:

@@ -21,6 +21,7 @@ from tocsin.subscriptions.sources import CompiledSubscription
 from tocsin.subscriptions.template_batch import TemplateBatch
 
 NOTHING: Final = -1
+_FEW: Final = 64  # ids up to which each is looked up by itself
 
 
 class Group(NamedTuple):
@@ -119,7 +120,9 @@ class NumberedSubscriptions:
 
     def slots(self, ids: Sequence[str]) -> IdArray:
         """Return the slots of subscriptions that are present."""
-        return np.fromiter(map(self.registry.number, ids), dtype=np.int64, count=len(ids))
+        if len(ids) <= _FEW:
+            return np.fromiter(map(self.registry.number, ids), dtype=np.int64, count=len(ids))
+        return self.registry.find(ids, np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids)))[1]
 
     def groups(self, slots: IdArray) -> Int64s:
         """Return the number of each slot's group."""

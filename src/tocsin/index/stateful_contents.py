@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -31,9 +30,6 @@ from tocsin.subscriptions.template_batch import TemplateBatch
 from tocsin.views.catalog import TableCatalog
 
 NewSubscriptions: TypeAlias = Mapping[str, CompiledSubscription[Any]]
-
-
-_STEPS: Final = re.compile("next|fold", re.IGNORECASE)  # a text without them is no sequence of several steps
 
 
 class GivenText(NamedTuple):
@@ -86,7 +82,11 @@ class StatefulContents:
         return len(self._held)
 
     def __contains__(self, id_: object) -> bool:
-        return id_ in self._held
+        return len(self._held) > 0 and id_ in self._held  # a wide index of filters is asked often
+
+    def present(self, ids: Sequence[str]) -> list[str]:
+        """Return those of these ids that are sequences or views."""
+        return self._held.registry.present(ids) if len(self._held) else []
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._held)
@@ -133,7 +133,7 @@ class StatefulContents:
     ) -> CompiledSubscription[Any]:
         """Return any subscription compiled, filters in their normal form; or raise `TocsinError`."""
         text = source if isinstance(source, str) else None
-        sequence = shaped_sequence(text) if text is not None and _STEPS.search(text) else None
+        sequence = None if text is None or not _may_have_steps(text) else shaped_sequence(text)
         if sequence is not None:
             shared = self._present_checks().compile_shape(sequence, id_, options)
             return CompiledSubscription(sequence, shared, options, text)
@@ -210,8 +210,9 @@ class StatefulContents:
 
     def link(self, filters: NewSubscriptions, generation: int) -> None:
         """Add those of new filters that read a stream whose filters are linked."""
-        streams = self.linked_streams
-        linked = {id_: one for id_, one in filters.items() if streams and _stream(one) in streams}
+        if not self.linked_streams:
+            return
+        linked = {id_: one for id_, one in filters.items() if _stream(one) in self.linked_streams}
         if linked:
             entries = [(id_, one, _text_of(one)) for id_, one in linked.items()]
             count = len(linked)
@@ -354,3 +355,8 @@ def _stream(one: CompiledSubscription[Any]) -> str | None:
 def _stream_of(text: str) -> str | None:
     query = read_text(text)
     return query.stream if isinstance(query, Filter) else None
+
+
+def _may_have_steps(text: str) -> bool:
+    """Tell quickly whether a text may be a sequence; one in capitals is only read more slowly."""
+    return "next" in text or "fold" in text

@@ -231,7 +231,7 @@ class SubscriptionIndex:
         return len(self._contents) + len(self._stateful)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._contents or id in self._stateful
+        return id in self._contents or (len(self._stateful) > 0 and id in self._stateful)
 
     def __iter__(self) -> Iterator[str]:
         yield from self._contents
@@ -286,7 +286,7 @@ class SubscriptionIndex:
         Sequences and views are published as they are here; `linked` are the filters on streams that they publish.
         """
         for streams, filters in ((frozenset[str](), ()), (self.published, linked)):
-            self._stateful.relink(streams, filters, self._next_generation)
+            self._stateful.relink(streams, filters, self.generation + 1)
         routes = Routes()
         for part in parts:
             for shard, access in part.routes:
@@ -308,7 +308,7 @@ class SubscriptionIndex:
             storage = self.generations.storage
             self._router = written(storage, "routers", lambda place: save_router(routes, place))
             self._routed = len(routes.entries)
-        number = self._next_generation
+        number = self.generation + 1
         stateful = self._stateful.save(self.generations.storage)
         if stateful is not None:
             self.generations.require_format(FORMAT)
@@ -345,10 +345,6 @@ class SubscriptionIndex:
             self._contents.routes = open_routes(storage.folder(saved.router))
             self._routed = len(self._contents.routes.entries)
 
-    @property
-    def _next_generation(self) -> int:
-        return self.generation + 1
-
     def _replaced(self, ids: Sequence[str], *, replace: bool) -> list[str]:
         """Return the ids that are in the index, or raise `SubscriptionError` if they may not be replaced."""
         taken = [name for name in ids if name in self]
@@ -371,54 +367,55 @@ class SubscriptionIndex:
         faulty: Set[str | None],
     ) -> Difference:
         """Return what would change if the subscriptions `held` were these; faulty ones stay as they are."""
-        both = [name for name in compiled if name in held]
+        both = dict.fromkeys(name for name in compiled if name in held)
         unchanged = {name for name in both if self._is_unchanged(name, compiled[name])}
         return Difference(
-            added=tuple(name for name in compiled if name not in held),
+            added=tuple(name for name in compiled if name not in both),
             changed=tuple(name for name in both if name not in unchanged),
             removed=tuple(name for name in held if name not in compiled and name not in faulty),
             unchanged=tuple(name for name in both if name in unchanged),
         )
 
     def _is_unchanged(self, id_: str, one: CompiledSubscription[Any]) -> bool:
-        if isinstance(one.read, Filter):
+        if type(one.read) is Filter:
             validity, digest = one.options.validity, digest_of(one.read, one.text)
             return self._contents.is_unchanged(id_, validity, digest)
         return self._stateful.is_same(id_, one)
 
     def _exchange(self, removed: Sequence[str], new: Mapping[str, CompiledSubscription[Any]]) -> None:
         """Replace subscriptions by new ones; if one is refused, nothing changes."""
-        filters = {name: one for name, one in new.items() if one.is_filter}
-        others = {name: one for name, one in new.items() if not one.is_filter}
-        self._stateful.exchange(self._only_stateful(removed), others, self._next_generation)
-        self._remove_filters(removed)
+        others = {name: one for name, one in new.items() if type(one.read) is not Filter}
+        filters = {name: one for name, one in new.items() if name not in others} if others else new
+        gone = self._stateful.present(removed)
+        if gone or others:
+            self._stateful.exchange(gone, others, self.generation + 1)
+        self._remove_filters(removed, gone)
         for addition in Addition.of(filters):
             self._contents.add(addition)
-        self._stateful.link(filters, self._next_generation)
+        self._stateful.link(filters, self.generation + 1)
 
     def _exchange_rows(
         self, removed: Sequence[str], made: TemplateBatch[Any], options: SubscriptionOptions
     ) -> None:
         """Replace subscriptions by the rows of a template; if they are refused, nothing changes."""
-        gone = self._only_stateful(removed)
+        gone, generation = self._stateful.present(removed), self.generation + 1
         if not isinstance(made.template.query, Filter):
-            self._stateful.exchange_rows(gone, made, options, self._next_generation)
-            self._remove_filters(removed)
+            self._stateful.exchange_rows(gone, made, options, generation)
+            self._remove_filters(removed, gone)
             return
-        self._stateful.exchange(gone, {}, self._next_generation)
-        self._remove_filters(removed)
+        self._stateful.exchange(gone, {}, generation)
+        self._remove_filters(removed, gone)
         if made.ids:
             self._contents.add(Addition.of_rows(made, options.validity))
-            self._stateful.link_rows(made, options, self._next_generation)
+            self._stateful.link_rows(made, options, generation)
 
-    def _only_stateful(self, ids: Sequence[str]) -> list[str]:
-        return [name for name in ids if name in self._stateful] if len(self._stateful) else []
-
-    def _remove_filters(self, ids: Sequence[str]) -> None:
-        """Remove those of these that are filters."""
-        filters = [name for name in ids if name in self._contents]
-        self._contents.remove(filters)
-        self._stateful.unlink(filters)
+    def _remove_filters(self, removed: Sequence[str], others: Sequence[str]) -> None:
+        """Remove those of the `removed` that are none of the others."""
+        if len(removed) > len(others):
+            left = set(others)
+            filters = [name for name in removed if name not in left] if left else removed
+            self._contents.remove(filters)
+            self._stateful.unlink(filters)
 
     def _link_filters(self) -> None:
         """Find the filters on streams that sequences have begun to publish, and drop those on streams that none does."""
@@ -428,7 +425,7 @@ class SubscriptionIndex:
             GivenText(name, to_text(query), SubscriptionOptions(validity))
             for name, validity, query in (self._contents.filters_on(new) if new else ())
         ]
-        self._stateful.relink(streams, found, self._next_generation)
+        self._stateful.relink(streams, found, self.generation + 1)
 
 
 def _taken(made: TemplateBatch[Any], positions: IdArray) -> TemplateBatch[Any]:

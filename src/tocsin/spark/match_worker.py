@@ -13,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from pyspark import TaskContext
 
-from tocsin.index import IndexReader
+from tocsin.index import Generation, IndexReader
 from tocsin.index.shard import Shard
 from tocsin.index.storage import LocalStorage
 from tocsin.model.errors import SparkError
@@ -230,10 +230,21 @@ def free_cores(tasks: int | None) -> int:
     return max(1, reserved, available_cores() // tasks if tasks else 1)
 
 
+def require_filters(generation: Generation, uri: str) -> None:
+    """Raise `SparkError` if a generation of an index has a sequence or a view."""
+    if generation.stateful is not None and generation.stateful.subscriptions:
+        raise SparkError(
+            f"{uri}: the index has sequences and views, {generation.stateful.subscriptions:,} in all; Spark matches filters "
+            "only so far, `tocsin.Engine` runs sequences and views too"
+        )
+
+
 def _generation(job: MatchJob, reader: IndexReader, *, is_sharded: bool) -> int:
     """Return the generation to match with; raise `SparkError` if the plan does not fit the index's shards."""
     number = _batch_generation(job, reader)
-    shards = len(reader.generation(number).shards)
+    generation = reader.generation(number)
+    require_filters(generation, job.index)
+    shards = len(generation.shards)
     if is_sharded is not (shards > 1):
         raise SparkError(
             f"{job.index}: another index was made here, with {shards} shard{'s' if shards > 1 else ''}; "

@@ -94,6 +94,7 @@ def match(
     event_columns.check_keep(events, keep)
     reader = IndexReader(index)
     number = _current(events, reader) if generation is None else generation
+    match_worker.require_filters(reader.generation(number), index)
     joined = join_notifications(events, reader, number, resolved, keep=keep, values=values, faults=faults)
     if not joined.remaining and not faults:
         return joined.notifications
@@ -139,6 +140,7 @@ def match_with_index(
     reader = IndexReader(index)
     number = _current(events, reader) if generation is None else generation
     contents = reader.generation(number)
+    match_worker.require_filters(contents, index)
     event_columns.check_keep(events, keep)
     if events.isStreaming and not isinstance(reader.generations.storage, LocalStorage):
         _refuse_speculation(events)

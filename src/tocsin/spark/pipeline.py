@@ -21,7 +21,14 @@ from tocsin.model.errors import SparkError, TocsinError
 from tocsin.spark.event_columns import resolve_layout
 from tocsin.spark.matching import check_threads, dead_letters, match_with_index
 from tocsin.spark.progress import BatchProgress, ProgressObserver
-from tocsin.spark.subscription_sources import Report, SubscriptionSource, fill_index, is_index, log_error
+from tocsin.spark.subscription_sources import (
+    Report,
+    SubscriptionSource,
+    fill_index,
+    is_index,
+    log_error,
+    require_filters,
+)
 from tocsin.spark.worker_python import ensure_worker_python
 
 Sink: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Callable[[DataFrame], DataStreamWriter]
@@ -175,6 +182,7 @@ class Pipeline:
             fill_index(self._index, source, self._report)
             if not len(self._index):
                 raise SparkError("no subscription could be read")
+            require_filters(self._index)
             number = self._index.publish()
             if number > before:
                 self._index.vacuum()

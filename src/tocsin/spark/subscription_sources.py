@@ -7,23 +7,30 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from pyspark.sql import DataFrame
 
+from tocsin.display.text import counted
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.index import Generations, SubscriptionIndex
 from tocsin.index.storage import storage_of
 from tocsin.language import Template
 from tocsin.model import Subscription
 from tocsin.model.errors import SparkError, SubscriptionError, TocsinError
+from tocsin.model.ticks import Tick
 
 Report: TypeAlias = Callable[[TocsinError], object]
 _log = logging.getLogger("tocsin")
-COLUMNS: Final = ("id", "text", "valid_from", "valid_until")
+COLUMNS: Final = ("id", "text", "valid_from", "valid_until", "owner", "weight", "witness")
+Tables: TypeAlias = Mapping[str, str | Sequence[str]]
+"""The keys of tables, such as `{"stock": "symbol"}`: an attribute's name, or several."""
+
+Ticks: TypeAlias = Mapping[str, Tick]
+"""The length of a tick of each stream, such as `{"quotes": "1 second"}`."""
 
 
 class FromTemplate(Struct, frozen=True):
@@ -47,7 +54,7 @@ SubscriptionSource: TypeAlias = (
     | Iterable[Subscription | Entry]
 )
 """An index or its folder, a file of subscriptions, a DataFrame of rows with `id` and `text` (and `valid_from`,
-`valid_until`), a template with its rows, a mapping of ids to queries, or `Subscription`s."""
+`valid_until`, `owner`, `weight`, `witness`), a template with its rows, a mapping of ids to queries, or `Subscription`s."""
 
 
 def is_index(source: object) -> bool:
@@ -64,15 +71,19 @@ def ensure_index(
     shards: int | None = None,
     matcher: str | None = None,
     options: Mapping[str, Any] | None = None,
+    tables: Tables | None = None,
+    ticks: Ticks | None = None,
     is_local: bool = True,
     on_error: Report | None = None,
 ) -> str:
     """Return the address of the index of some subscriptions; build and publish it if the source is none.
 
     A new index is built in `folder`, or in a temporary folder that is deleted with this process, which workers on
-    other machines cannot read.
+    other machines cannot read. `tables` are the keys of the tables that views read, `ticks` the lengths of streams' ticks; an
+    index that somebody else made must have them.
     """
     if isinstance(source, SubscriptionIndex):
+        declare(source, tables, ticks)
         if source.has_changes:
             source.publish()
         _check_shards(source.generations, shards)
@@ -89,9 +100,10 @@ def ensure_index(
     index = SubscriptionIndex(
         _temporary() if folder is None else folder, shards=shards, matcher=matcher, options=options
     )
-    fill_index(index, source, on_error or log_error)
+    fill_index(index, source, on_error or log_error, tables=tables, ticks=ticks)
     if not len(index):
         raise SparkError("no subscription could be read")
+    require_filters(index)
     index.publish()
     return index.generations.storage.uri
 
@@ -108,8 +120,34 @@ def remaining_folder(folder: str | os.PathLike[str] | None, *, is_local: bool) -
     return _temporary()
 
 
-def fill_index(index: SubscriptionIndex, source: SubscriptionSource, report: Report) -> None:
+def declare(index: SubscriptionIndex, tables: Tables | None, ticks: Ticks | None) -> None:
+    """Declare tables and ticks to an index."""
+    for name, key in (tables or {}).items():
+        index.table(name, key=key)
+    for stream, tick in (ticks or {}).items():
+        index.stream(stream, tick=tick)
+
+
+def require_filters(index: SubscriptionIndex) -> None:
+    """Raise `SparkError` if an index has a sequence or a view."""
+    ids = list(index.stateful())
+    if ids:
+        raise SparkError(
+            f"{counted(len(ids), 'subscription')} of the given ones, `{ids[0]}` first, are sequences or views; Spark matches "
+            "filters only so far, `tocsin.Engine` runs sequences and views too"
+        )
+
+
+def fill_index(
+    index: SubscriptionIndex,
+    source: SubscriptionSource,
+    report: Report,
+    *,
+    tables: Tables | None = None,
+    ticks: Ticks | None = None,
+) -> None:
     """Replace the subscriptions of an index by those of a source; invalid ones are reported and left out."""
+    declare(index, tables, ticks)
     if isinstance(source, FromTemplate):
         _fill_from_template(index, source, report)
     elif isinstance(source, (str, os.PathLike)):
@@ -156,8 +194,8 @@ def check_rows(frame: DataFrame) -> None:
     missing = [name for name in ("id", "text") if name not in frame.columns]
     if missing:
         raise SparkError(
-            f"the subscriptions have no column `{missing[0]}`; they need `id` and `text`, and may have `valid_from` and "
-            f"`valid_until`. There are: {', '.join(frame.columns)}"
+            f"the subscriptions have no column `{missing[0]}`; they need `id` and `text`, and may have `valid_from`, "
+            f"`valid_until`, `owner`, `weight` and `witness`. There are: {', '.join(frame.columns)}"
         )
 
 
@@ -172,7 +210,9 @@ def entries_of(table: Any) -> Iterator[Entry]:
     held, none = table.schema.names, [None] * table.num_rows
     columns = [table.column(name).to_pylist() if name in held else none for name in COLUMNS]
     for number, row in enumerate(zip(*columns, strict=True), 1):
-        yield Entry("subscriptions", number, 0, *row)
+        id_, text, valid_from, valid_until, owner, weight, witness = row
+        plain = 1.0 if weight is None else weight
+        yield Entry("subscriptions", number, 0, id_, text, valid_from, valid_until, owner, plain, witness)
 
 
 def _check_shards(generations: Generations, shards: int | None) -> None:

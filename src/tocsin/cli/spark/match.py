@@ -48,6 +48,7 @@ def match(
 
     with FaultLog(faults) as log:
         subscriptions = given.source(log)
+        options.require_filters(subscriptions)
         with session.open(events, **matching.reading()) as (_, source):
             notes = match_events(
                 source.frame,

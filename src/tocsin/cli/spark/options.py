@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,12 @@ from tocsin.cli.terminal import errors
 from tocsin.formats import Format
 from tocsin.formats.files import is_readable, is_standard, unreadable_reason
 from tocsin.formats.subscription_files import Entry, read_subscriptions
+from tocsin.index import Generations
+from tocsin.index.storage import storage_of
+from tocsin.language import Template
+from tocsin.language.check import QuerySource, read_query
 from tocsin.matching.statistics import Statistics
+from tocsin.model import Filter, Query, Sequence, View
 from tocsin.model.errors import SubscriptionError, TocsinError
 
 if TYPE_CHECKING:
@@ -215,6 +220,57 @@ class IndexOptions(common.OptionGroup):
             return {"shards": self.shards, "matcher": self.matcher}
         options = {"statistics": Statistics.load(self.statistics)}
         return {"shards": self.shards, "matcher": self.matcher or "static", "options": options}
+
+
+@dataclass(frozen=True)
+class DeclarationOptions(common.OptionGroup):
+    """The tables that views read, and the ticks of streams."""
+
+    tick: common.StreamTick = None
+    table: common.Tables = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments `tables` and `ticks` of the functions that take subscriptions."""
+        return {
+            "tables": common.table_keys(self.table or ()),
+            "ticks": common.stream_ticks(self.tick or ()),
+        }
+
+
+def require_filters(source: SubscriptionSource | Mapping[str, Query]) -> None:
+    """Raise `TocsinError` if a source has a sequence or a view, before Spark starts; faulty queries are passed over."""
+    if isinstance(source, str):
+        generations = Generations(storage_of(source))
+        number = generations.current()
+        found = generations.read(number).stateful if number else None
+        stateful = "" if found is None or not found.subscriptions else source
+    else:
+        stateful = next((id_ for id_, query in _queries_of(source) if not _is_filter(query)), "")
+    if stateful:
+        raise TocsinError(
+            f"{stateful}: here are sequences or views; `tocsin spark` matches filters only so far, `tocsin match` runs all "
+            "kinds of subscriptions"
+        )
+
+
+def _queries_of(source: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the ids and queries of a source that is no index."""
+    if isinstance(source, Mapping):
+        yield from source.items()
+    elif isinstance(source, (Path, list)):
+        entries = read_subscriptions(source) if isinstance(source, Path) else source
+        yield from ((one.id, one.query) for one in entries if isinstance(one, Entry))
+    else:
+        yield "template", Template(source.text).query
+
+
+def _is_filter(query: QuerySource) -> bool:
+    if isinstance(query, (Filter, Sequence, View)):
+        return isinstance(query, Filter)
+    try:
+        return isinstance(read_query(query).query, Filter)
+    except TocsinError:
+        return True  # it is reported later
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:

@@ -39,6 +39,7 @@ def backtest(
         require_time(time_field)
         with FaultLog() as log:
             queries = read_queries(given.source(log))
+            options.require_filters(queries)
             with session.open(events, input_format=input_format, time_field=time_field) as (_, source):
                 found = run_backtest(queries, source.frame, stream=stream, **source.layout)
     show_backtest(found, json)

@@ -67,6 +67,7 @@ def run(
     target = {"format": sink_format.value, **path, **pairs(sink_option, "--sink-option")}
     with FaultLog() as log:
         subscriptions = given.source(log)
+        options.require_filters(subscriptions)
         with session.open(events, **matching.reading(), is_stream=True) as (spark, source):
             register(spark)
             pipeline = Pipeline(
@@ -111,6 +112,7 @@ def publish(
     *,
     given: options.TemplateOptions,
     building: options.IndexOptions,
+    declared: options.DeclarationOptions,
     faults: common.Faults = None,
 ) -> None:
     """Make the subscriptions of an index equal to these; streams use them from their next micro-batch."""
@@ -121,7 +123,7 @@ def publish(
         source = given.source(log)
         published = SubscriptionIndex(index, **building.settings())
         before = published.generation
-        fill_index(published, source, log)
+        fill_index(published, source, log, **declared.settings())
         if log.count and not len(published):
             raise TocsinError(f"{index}: no subscription could be read; the index is left as it was")
         number = published.publish()
