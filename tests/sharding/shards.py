@@ -17,7 +17,7 @@ from tocsin.index import StatefulSubscriptions
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Notification, Subscription
 from tocsin.model.errors import EventError
-from tocsin.sharding import ShardPlan, ShardRouter, ShardRuntime
+from tocsin.sharding import ShardPlan, ShardRouter, ShardRuntime, reshard
 
 Told: TypeAlias = Counter[tuple[Any, ...]]
 _NOBODY = np.empty(0, dtype=np.int64)
@@ -45,6 +45,36 @@ class Shards:
         self.router = ShardRouter(self.plan)
         for runtime in self.runtimes:
             runtime.migrate(stateful, self.plan, generation)
+
+    def restart(self, stateful: StatefulSubscriptions | None = None, generation: int | None = None) -> None:
+        """Go on from snapshots, as new processes would, maybe with a later generation."""
+        states = [runtime.snapshot() for runtime in self.runtimes]
+        self._begin(states, stateful, generation)
+
+    def grow(self, count: int) -> None:
+        """Go on with more shards."""
+        states = reshard([runtime.snapshot() for runtime in self.runtimes], count)
+        self.count = count
+        self._begin(states, None, None)
+
+    def _begin(
+        self, states: list[bytes], stateful: StatefulSubscriptions | None, generation: int | None
+    ) -> None:
+        self.stateful = self.stateful if stateful is None else stateful
+        self.generation = self.generation if generation is None else generation
+        self.plan = ShardPlan.of(self.stateful, self.count)
+        self.router = ShardRouter(self.plan)
+        self.runtimes = [
+            ShardRuntime(
+                self.stateful,
+                self.plan,
+                shard,
+                self.generation,
+                state=state,
+                out_of_orderness=self.out_of_orderness,
+            )
+            for shard, state in enumerate(states)
+        ]
 
     def process(self, events: Sequence[Event]) -> Told:
         """Route the events as they come, and give them to the shards in the order of their end."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntFlag
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,8 @@ CLOCK: Final = 0
 """The key of the latest end of all events, beside those of the events that sequences read, by the length of a tick."""
 
 LatestEnds: TypeAlias = dict[int, int]
-"""The latest end of the events that sequences read, by the microseconds of a tick of their stream; and under `CLOCK` of all events."""
+"""The latest ends of events: of the streams that sequences read, by the microseconds of a tick; of all streams, under `CLOCK`; and
+of each stream that no sequence reads, by `unread_key`. Those of several parts are merged by `merge_latest`."""
 
 
 class Role(IntFlag):
@@ -62,6 +64,11 @@ class Routed(NamedTuple):
         bounds = [*begins.tolist(), len(self.shards)]
         for shard, (begin, end) in zip(shards.tolist(), pairwise(bounds), strict=True):
             yield shard, self.rows[begin:end], self.roles[begin:end]
+
+
+def unread_key(stream: str) -> int:
+    """Return the key of a stream that no sequence reads: one that is added later sees only what ends after its latest end."""
+    return -1 - crc32(stream.encode())
 
 
 def merge_latest(parts: Iterable[Mapping[int, int]]) -> LatestEnds:
@@ -137,9 +144,9 @@ class ShardRouter:
             found[CLOCK] = int(ends[ordinary].max())
         for name in streams.names:
             own = streams.mask(name) & ordinary
-            if name in plan.reads and own.any():
-                tick = plan.ticks.get(name or "", 1)
-                found[tick] = max(int(ends[own].max()), found.get(tick, ALWAYS))
+            if name is not None and own.any():
+                key = plan.ticks.get(name, 1) if name in plan.reads else unread_key(name)
+                found[key] = max(int(ends[own].max()), found.get(key, ALWAYS))
         return found
 
     def _keyed_rows(

@@ -26,6 +26,7 @@ from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.runtime import SequenceRuntime
 from tocsin.sharding.numbers import NumberTable
 from tocsin.sharding.output import OutputWriter
+from tocsin.sharding.router import unread_key
 from tocsin.sharding.turns import Cause, Turn
 from tocsin.structures.archive import Parts
 from tocsin.structures.array_types import Int64s
@@ -101,8 +102,8 @@ class Unit:
     # time
 
     def saw(self, latest: Mapping[int, int]) -> None:
-        """Hear of the latest ends of all events, by the length of a tick: subscriptions added from now on see later ones."""
-        self._latest.by_tick.update(latest)
+        """Hear of the latest ends of all events: subscriptions that are added from now on see what ends later."""
+        self._latest.ends = latest
 
     # events
 
@@ -218,13 +219,13 @@ class Published(NamedTuple):
 
 
 class _LatestEnds:
-    """The latest end of all events, by the length of a tick. The runtime of the shard has put them into order."""
+    """The latest ends of all events. The runtime of the shard has put them into order."""
 
     def __init__(self) -> None:
-        self.by_tick: dict[int, int] = {}
+        self.ends: Mapping[int, int] = {}
 
-    def latest(self, streams: Iterable[str], tick: int) -> int:  # noqa: ARG002 - the protocol has it
-        return self.by_tick.get(tick, ALWAYS)
+    def latest(self, streams: Iterable[str], tick: int) -> int:
+        return max(self.ends.get(key, ALWAYS) for key in (tick, *map(unread_key, streams)))
 
     def is_late(self, event: Event) -> bool:  # noqa: ARG002
         return False
