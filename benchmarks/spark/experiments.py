@@ -15,6 +15,7 @@ from benchmarks.runner.plots import PALETTE, Bars, Plot, grouped_bars, plain, ra
 from benchmarks.runner.report import Measurement, of_experiment
 from benchmarks.runner.session import scales
 from benchmarks.runner.tables import show_runs
+from benchmarks.spark.cores import cores
 from benchmarks.spark.costs import costs
 from benchmarks.spark.inputs import filled
 from benchmarks.spark.joins import joins
@@ -155,6 +156,7 @@ def changes(session: SparkBenchSession) -> None:
 EXPERIMENTS: Final[Mapping[str, Experiment[SparkBenchSession]]] = {
     "joins": Experiment("instead of a join, end to end", "", joins),
     "overhead": Experiment("Spark and the embedded engine", "", overhead),
+    "cores": Experiment("one processor and two, by processor time", "", cores),
     "shards": Experiment("the index in shards", "", shards),
     "changes": Experiment("from a subscription's change to its effect", "", changes),
     "costs": Experiment("the cost of each part, on one core", "", costs),

@@ -42,6 +42,7 @@ class Timed(Struct, frozen=True):
     seconds: float
     rows: int  # of the result: notifications, as a rule
     plan: str = ""  # of a join
+    processor: dict[str, float] = {}  # seconds of all cores, by the parts that used them
 
 
 class Changed(Struct, frozen=True):
@@ -59,10 +60,12 @@ class SparkProcess:
     Requests and answers are lines of JSON, on the process's standard input and output.
     """
 
-    def __init__(self, cores: int, folder: Path) -> None:
+    def __init__(self, cores: int, folder: Path, *, bound_to: int | None = None) -> None:
+        """Start a session; `bound_to` is the only processor that it and all its processes run on."""
         self.cores = cores
-        module = [sys.executable, "-m", _MODULE, str(cores), str(folder)]
-        self._log = folder / f"spark-{cores}.log"  # Java and the workers talk a lot
+        bound = [] if bound_to is None else [str(bound_to)]
+        module = [sys.executable, "-m", _MODULE, str(cores), str(folder), *bound]
+        self._log = folder / f"spark-{'-'.join([str(cores), *bound])}.log"  # Java and the workers talk a lot
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
                 module, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=_environment()
@@ -84,9 +87,9 @@ class SparkProcess:
         self._process.stdin.flush()
         return self._read(answer)
 
-    def match(self, events: str, index: str, *, cached: bool = True) -> Timed:
+    def match(self, events: str, index: str, *, cached: bool = True, threads: int = 1) -> Timed:
         """Match a folder of events with an index."""
-        return self.ask("matched", Timed, events=events, index=index, cached=cached)
+        return self.ask("matched", Timed, events=events, index=index, cached=cached, threads=threads)
 
     def _read(self, answer: type[Answer]) -> Answer:
         assert self._process.stdout is not None  # noqa: S101 - it was asked for

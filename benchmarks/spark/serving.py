@@ -1,4 +1,4 @@
-"""`python -m benchmarks.spark.serving CORES FOLDER`: a session that runs requested tasks, line by line."""
+"""`python -m benchmarks.spark.serving CORES FOLDER [PROCESSOR]`: a session that runs requested tasks, line by line."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _main(cores: int, folder: str, requests: BinaryIO, answers: BinaryIO) -> Non
         cores,
         name="tocsin-bench",
         **{
-            "spark.local.dir": f"{folder}/local-{cores}",
-            "spark.sql.warehouse.dir": f"{folder}/warehouse-{cores}",
+            "spark.local.dir": f"{folder}/local-{os.getpid()}",
+            "spark.sql.warehouse.dir": f"{folder}/warehouse-{os.getpid()}",
             "spark.driver.memory": "3g",
         },
     )
@@ -51,4 +51,6 @@ if __name__ == "__main__":
     # Java writes where it likes: standard output is kept for the answers, and the rest goes to standard error.
     with os.fdopen(os.dup(1), "wb") as own:
         os.dup2(2, 1)
+        if len(sys.argv) > 3:
+            os.sched_setaffinity(0, {int(sys.argv[3])})  # Java and the workers inherit it
         _main(int(sys.argv[1]), sys.argv[2], sys.stdin.buffer, own)

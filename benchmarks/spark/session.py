@@ -47,12 +47,22 @@ class SparkBenchSession(Session):
         for process in self._started:
             self._resources.callback(process.close)
         self.one, self.two = processes or self._started
+        self._processes = processes
 
     def compile(self, measures: Any) -> None:  # noqa: ARG002 - Spark itself has to start
         """Wait until Spark has started; each measurement has a first round that does not count."""
         self.progress("starting Spark")
         for process in self._started:
             self._version = process.ready().version
+
+    def bound(self) -> SparkProcess:
+        """Start a session with one task at a time, bound to one processor; given processes stand in for it."""
+        if self._processes:
+            return self._processes[0]
+        process = SparkProcess(1, self.folder, bound_to=0)
+        self._resources.callback(process.close)
+        process.ready()
+        return process
 
     def target(self, name: str, label: str, at: float | str) -> float | None:
         """Return the target, or None; a change is to take effect within so many micro-batches at any scale."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
@@ -17,6 +18,7 @@ from msgspec import convert
 from benchmarks.lesubscribe.workload import Parameters, Workload
 from benchmarks.spark.inputs import filled
 from benchmarks.spark.process import Changed, Timed
+from benchmarks.spark.processor import processor_seconds
 from benchmarks.workloads.tabular import templates
 from tocsin.index import SubscriptionIndex
 from tocsin.model.errors import SparkError
@@ -34,10 +36,12 @@ _POLL: Final = 0.02
 Found = TypeVar("Found")
 
 
-def matched(session: SparkSession, events: str, index: str, *, cached: bool = True) -> Timed:
+def matched(
+    session: SparkSession, events: str, index: str, *, cached: bool = True, threads: int = 1
+) -> Timed:
     """Match a folder of events with an index, and count the notifications."""
     frame = _events(session, events, cached=cached)
-    return _counted(lambda: match(frame, index))
+    return _counted(lambda: match(frame, index, threads=threads))
 
 
 def from_texts(session: SparkSession, events: str, subscriptions: str, folder: str) -> Timed:
@@ -130,15 +134,16 @@ def _nothing(batches: Iterable[Any]) -> Iterator[Any]:
 
 def _counted(make: Callable[[], DataFrame], *, planned: bool = False) -> Timed:
     """Return the seconds of making a query and counting its rows and, if `planned`, its physical plan."""
-    begun = time.perf_counter()
+    before, begun = processor_seconds(os.getpid()), time.perf_counter()
     frame = make()
     rows = frame.count()
     seconds = time.perf_counter() - begun
+    processor = {part: used - before[part] for part, used in processor_seconds(os.getpid()).items()}
     text = StringIO()
     if planned:
         with redirect_stdout(text):
             frame.explain()
-    return Timed(seconds, rows, text.getvalue())
+    return Timed(seconds, rows, text.getvalue(), processor)
 
 
 def _change(
