@@ -281,6 +281,10 @@ def test_an_index_takes_all_kinds_and_what_matches_refuses_them_before_spark_sta
         (["backtest", "EVENTS", "-s", "a = 1"], "--time-field"),
         (["run", "EVENTS", "-s", "a = 1", "--checkpoint", "c"], "--sink-format console"),
         (["run", "EVENTS", "-s", "a = 1", "--checkpoint", "c", "--sink", "n"], "--id-field"),
+        (
+            ["run", "EVENTS", "-s", "a = 1", "--checkpoint", "c", "--sink", "kafka://h:1"],
+            "kafka://host:9092/topic",
+        ),
         (["publish", "EVENTS", "-s", "a = 1"], "EVENTS"),
         (["publish", "INDEX", "-s", "a ="], "left as it was"),
         (["backtest", "EVENTS", "-f", "TWICE", "--time-field", "at"], "TWICE:2: another subscription"),

@@ -21,6 +21,7 @@ from tocsin.model.errors import SparkError, TocsinError
 from tocsin.spark.event_columns import resolve_layout
 from tocsin.spark.matching import check_threads, dead_letters, match_with_index
 from tocsin.spark.progress import BatchProgress, ProgressObserver
+from tocsin.spark.sinks.kafka import kafka_messages, kafka_options
 from tocsin.spark.subscription_sources import (
     Report,
     SubscriptionSource,
@@ -32,8 +33,8 @@ from tocsin.spark.subscription_sources import (
 from tocsin.spark.worker_python import ensure_worker_python
 
 Sink: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Callable[[DataFrame], DataStreamWriter]
-"""A folder for Parquet files; a format with its options, such as `{"format": "kafka", "topic": "notes", …}`; or a
-function that makes a writer of the notifications."""
+"""A folder for Parquet files, or a Kafka topic as `kafka://host:9092/topic`; a format with its options, such as
+`{"format": "kafka", "topic": "notes", …}`; or a function that makes a writer of the notifications."""
 
 _POLL: Final = 0.2
 _LAYOUT: Final = ("event_id", "time", "stream", "stream_column", "payload", "struct")
@@ -252,15 +253,19 @@ class Pipeline:
 
 
 def _writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
-    """Return a stream writer for a sink: a function, a mapping with a format, or a folder of Parquet."""
+    """Return a stream writer for a sink: a function, a mapping with a format, a topic, or a folder of Parquet."""
     if callable(sink):
         return sink(frame)
-    if isinstance(sink, Mapping):
-        options = {str(key): value for key, value in sink.items() if key != "format"}
-        if "format" not in sink:
-            raise SparkError('a sink names its format: {"format": "kafka", …}')
-        return frame.writeStream.format(sink["format"]).options(**options)
-    return frame.writeStream.format("parquet").option("path", os.fspath(sink))
+    if not isinstance(sink, Mapping):
+        path = os.fspath(sink)
+        is_topic = path.startswith("kafka://")
+        sink = {"format": "kafka", **kafka_options(path)} if is_topic else {"format": "parquet", "path": path}
+    options = {str(key): value for key, value in sink.items() if key != "format"}
+    if "format" not in sink:
+        raise SparkError('a sink names its format: {"format": "kafka", …}')
+    if sink["format"] == "kafka":
+        frame = kafka_messages(frame)
+    return frame.writeStream.format(sink["format"]).options(**options)
 
 
 def _reason(fault: Exception) -> str:

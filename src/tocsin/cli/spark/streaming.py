@@ -31,7 +31,12 @@ def run(
     checkpoint: Annotated[
         str, typer.Option(help="The folder in which the stream records its progress.", metavar="FOLDER")
     ],
-    sink: Annotated[str | None, typer.Option(help="The folder for notifications.", metavar="FOLDER")] = None,
+    sink: Annotated[
+        str | None,
+        typer.Option(
+            help="The folder for notifications, or kafka://HOST:PORT/TOPIC.", metavar="FOLDER|TOPIC"
+        ),
+    ] = None,
     sink_format: Annotated[
         SinkFormat, typer.Option(help="The format of notifications.")
     ] = SinkFormat.PARQUET,
@@ -40,7 +45,10 @@ def run(
         typer.Option(help="An option for the sink, as key=value; may be given several times."),
     ] = None,
     dead_letters: Annotated[
-        str | None, typer.Option(help="The folder for rows that are no events.", metavar="FOLDER")
+        str | None,
+        typer.Option(
+            help="The folder for rows that are no events, or kafka://HOST:PORT/TOPIC.", metavar="FOLDER|TOPIC"
+        ),
     ] = None,
     given: options.SparkSubscriptionOptions,
     matching: options.MatchOptions,
@@ -58,13 +66,18 @@ def run(
     """
     from tocsin.spark.data_sources import register  # noqa: PLC0415 - imports Spark
     from tocsin.spark.pipeline import Pipeline  # noqa: PLC0415
+    from tocsin.spark.sinks.kafka import kafka_options  # noqa: PLC0415
 
     if sink is None and sink_format is not SinkFormat.CONSOLE:
         raise TocsinError(
             "name the folder that notifications go to with --sink, or print them: --sink-format console"
         )
-    path = {} if sink is None else {"path": sink}
-    target = {"format": sink_format.value, **path, **pairs(sink_option, "--sink-option")}
+    target: dict[str, Any] = {"format": sink_format.value}
+    if sink is not None and sink.startswith("kafka://"):
+        target = {"format": "kafka", **kafka_options(sink)}
+    elif sink is not None:
+        target["path"] = sink
+    target |= pairs(sink_option, "--sink-option")
     with FaultLog() as log:
         subscriptions = given.source(log)
         options.require_filters(subscriptions)
