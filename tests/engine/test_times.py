@@ -269,6 +269,20 @@ def test_an_event_clock_has_no_time_for_sequences() -> None:
     assert len(valid.publish({"a": 1})) == 1
 
 
+@pytest.mark.parametrize("given", [5, None, 1.5])
+def test_what_cannot_be_iterated_is_refused_by_name(given: Any) -> None:
+    made = Engine()
+    for refused in (made.publish_many, made.match):
+        with pytest.raises(EventError, match=f"events are expected, not {type(given).__name__}"):
+            refused(given)
+    with pytest.raises(TocsinError, match="rows are mappings of parameter to value, or a table"):
+        made.subscribe_many("price > :p", given)
+    with pytest.raises(TocsinError, match="a set maps ids to queries, or lists `Subscription`s, not"):
+        made.apply(given)
+    with pytest.raises(TocsinError, match="there is no matcher `5`; known: amkh, "):
+        Engine(matcher=5)  # type: ignore[arg-type]
+
+
 def test_one_event_is_no_source_of_events() -> None:
     made = engine()
     for one in ({"a": 1}, "events.jsonl", b"{}"):

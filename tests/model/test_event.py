@@ -75,6 +75,17 @@ def test_a_bad_attribute_is_refused_by_its_path(data: dict[str, object], message
     assert str(caught.value) == message
 
 
+def test_a_mapping_that_contains_itself_is_refused() -> None:
+    within: dict[str, object] = {"a": 1}
+    within |= {"first": within, "second": within}
+    with pytest.raises(EventError, match="attribute `second`: it is nested more than 1,000 levels deep"):
+        read_event(within)
+    deep: dict[str, object] = {"n": 1}
+    for _ in range(999):
+        deep = {"in": deep}
+    assert len(read_event(deep).attributes) == 1
+
+
 def test_a_streams_name_is_a_string_of_valid_unicode() -> None:
     for stream in ("\ud800", 1):
         with pytest.raises(EventError, match="a stream's name is a string of valid Unicode"):

@@ -61,7 +61,10 @@ def checked_source(events: EventSource, zone: tzinfo = UTC) -> EventSource:
         raise EventError(
             f"events are expected, not {_named(events)}; give dicts, a table, or `open_events(path)` for a file"
         )
-    return _as_table(events, zone)
+    source = _as_table(events, zone)
+    if not (isinstance(source, Iterable) or is_arrow(source) or hasattr(source, "__getitem__")):
+        raise EventError(f"events are expected, not {type(source).__name__}")
+    return source
 
 
 def _as_table(given: Any, zone: tzinfo) -> Any:

@@ -54,7 +54,7 @@ def create_matcher(name: str, **options: object) -> Matcher:
     factory = _MATCHERS.get(name)
     if factory is None:
         known = sorted({*_MATCHERS, *_DECLARED})
-        near = closest(name, tuple(known))
+        near = closest(str(name), tuple(known))
         hint = f"did you mean `{near}`? Known" if near else "known"
         raise MatcherError(f"there is no matcher `{name}`; {hint}: {', '.join(known)}")
     _check_options(name, factory, options)

@@ -23,6 +23,7 @@ DELETIONS: Final = ("$delete", "_deleted")
 """The attributes of which one is true in an event that deletes a row."""
 
 _WIDE = 2**63  # integers within 64 bits need no further check
+_MOST_LEVELS: Final = 1_000  # of nested mappings, more than JSON is read with
 _MICROSECONDS: Final = StreamTicks()  # the default tick of every stream
 
 
@@ -203,6 +204,11 @@ def flatten(data: Mapping[str, object], zone: tzinfo = UTC) -> dict[str, Value]:
     waiting: list[tuple[str, Mapping[str, object]]] = [("", data)]
     while waiting:
         prefix, level = waiting.pop()
+        if prefix.count(".") > _MOST_LEVELS:
+            outer = prefix.partition(".")[0]
+            raise EventError(
+                f"it is nested more than {_MOST_LEVELS:,} levels deep; does it contain itself?", outer
+            )
         for name, raw in level.items():
             kind = type(raw)
             if type(name) is not str or not (name.isascii() or _is_unicode(name)):

@@ -139,13 +139,19 @@ def given_subscriptions(
         for id_, source in subscriptions.items():
             yield GivenSubscription(id_, source, owner=owner)
         return
+    if not isinstance(subscriptions, Iterable):
+        raise _no_set(subscriptions)
     for one in subscriptions:
         if not isinstance(one, (Subscription, Entry)):
-            raise SubscriptionError(
-                f"a set maps ids to queries, or lists `Subscription`s, not {type(one).__name__}"
-            )
+            raise _no_set(one)
         whose = owner
         if own_owners and isinstance(one, Entry) and one.owner is not None:
             whose = one.owner
         times = one.valid_from, one.valid_until
         yield GivenSubscription(one.id, one.query, *times, whose, one.weight, one.witness)
+
+
+def _no_set(given: object) -> SubscriptionError:
+    return SubscriptionError(
+        f"a set maps ids to queries, or lists `Subscription`s, not {type(given).__name__}"
+    )

@@ -291,10 +291,10 @@ def _node(
         raise FormError(f"{what} is an object with one key, its operator; this has {len(form)}", path)
     word, raw = next(iter(form.items()))
     path = f"{path}.{word}"
-    if not isinstance(raw, list):
-        raise FormError(f"expected a list, got {json_type(raw)}", path)
     if word not in arities:
         raise FormError(f"there is no operator `{word}` among {what.removeprefix('a ')}s", path)
+    if not isinstance(raw, list):
+        raise FormError(f"expected a list, got {json_type(raw)}", path)
     least, most = arities[word]
     if len(raw) < least or (most is not None and len(raw) > most):
         count = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"

@@ -32,6 +32,8 @@ def as_table(rows: Rows) -> Rows:
     """Return rows that can be iterated more than once; a table of a library other than pandas is one of Arrow."""
     if is_table(rows) or isinstance(rows, (Mapping, list, tuple)):
         return _in_arrow(rows)
+    if not (isinstance(rows, Iterable) or hasattr(rows, "__getitem__")):
+        raise TemplateError(_NO_ROWS)
     return list(rows)
 
 
