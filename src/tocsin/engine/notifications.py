@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, overload
 
 import numpy as np
@@ -11,16 +11,17 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.display.text import summary
-from tocsin.formats.column_blocks import floats_array, integer_array, integers_array, string_array
-from tocsin.formats.frames import ArrowColumns
-from tocsin.formats.notifications import (
-    answer_record,
-    attributes_text,
-    encode_json,
-    event_record,
-    notification_line,
-    witness_record,
+from tocsin.engine.notification_columns import (
+    EVENT_COLUMNS,
+    NOTIFICATION_COLUMNS,
+    json_text,
+    notification_columns,
+    object_columns,
+    with_event_columns,
 )
+from tocsin.formats.column_blocks import integer_array
+from tocsin.formats.frames import ArrowColumns
+from tocsin.formats.notifications import encode_json, event_record, notification_line
 from tocsin.language.semantics import selected_values
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
@@ -30,19 +31,6 @@ from tocsin.model.queries import SelectItem
 from tocsin.model.subscription import Answer
 from tocsin.model.ticks import StreamTicks
 from tocsin.views.answer_changes import AnswerChanges, number_answer
-
-NOTIFICATION_COLUMNS: Final = (
-    ("subscription", pa.string()),
-    ("stream", pa.string()),
-    ("start", pa.int64()),
-    ("end", pa.int64()),
-    ("generation", pa.int64()),
-    ("score", pa.float64()),
-    ("values", pa.string()),
-    ("witness", pa.string()),
-    ("answer", pa.string()),
-)
-_EVENT_COLUMNS: Final = (("event_id", pa.string()), ("event", pa.string()))
 
 _SHOWN: Final = 2  # notifications in the representation
 
@@ -64,11 +52,8 @@ class NotificationPart(Protocol):
     def lines(self, ticks: StreamTicks | None) -> Callable[[int], bytes]:
         """Return a function that gives the i-th notification as a line of JSON; what several share is encoded once."""
 
-    def to_arrow(self) -> pa.Table:
-        """Return the NOTIFICATION_COLUMNS."""
-
-    def last_events(self) -> tuple[list[str | None], list[str | None]]:
-        """Return the id of each notification's last event, and its attributes as JSON; what several share is encoded once."""
+    def to_arrow(self, *, with_events: bool) -> pa.Table:
+        """Return the NOTIFICATION_COLUMNS, and the EVENT_COLUMNS where they are asked for."""
 
 
 class FilterNotifications(Struct, frozen=True):
@@ -127,8 +112,8 @@ class FilterNotifications(Struct, frozen=True):
 
         return line
 
-    def to_arrow(self) -> pa.Table:
-        """Return the NOTIFICATION_COLUMNS; no event becomes an object unless a filter selects something of it."""
+    def to_arrow(self, *, with_events: bool) -> pa.Table:
+        """Return the columns; no event becomes an object unless it is asked for, or a filter selects something of it."""
         events, positions, count = self.events, self.positions, len(self.rows)
         stream = events.single_stream
         columns: dict[str, Any] = {
@@ -146,19 +131,18 @@ class FilterNotifications(Struct, frozen=True):
             self.read_events()
             found = zip(self.selects, positions.tolist(), strict=True)
             columns["values"] = [
-                _json(_select_values(items, events.event(position))) if items else None
+                json_text(_select_values(items, events.event(position))) if items else None
                 for items, position in found
             ]
-        return _columns(columns, count)
+        table = notification_columns(columns, count)
+        return self._with_events(table) if with_events else table
 
-    def last_events(self) -> tuple[list[str | None], list[str | None]]:
-        """Return the id of each notification's event, and its attributes as JSON."""
+    def _with_events(self, table: pa.Table) -> pa.Table:
         self.read_events()
         distinct, which = np.unique(self.positions, return_inverse=True)
-        events = list(map(self.events.event, distinct.tolist()))
-        ids, texts = [event.id for event in events], list(map(attributes_text, events))
-        places = which.tolist()
-        return [ids[i] for i in places], [texts[i] for i in places]
+        made = list(map(self.events.event, distinct.tolist()))
+        events = [made[i] for i in which.tolist()]
+        return with_event_columns(table, [event.id for event in events], events)
 
 
 class SequenceNotifications(Struct, frozen=True):
@@ -183,13 +167,9 @@ class SequenceNotifications(Struct, frozen=True):
         """Return a function that gives the i-th notification as a line of JSON."""
         return lambda i: notification_line(self.notification(i), ticks)
 
-    def to_arrow(self) -> pa.Table:
-        """Return the NOTIFICATION_COLUMNS."""
-        return _table(self.notifications)
-
-    def last_events(self) -> tuple[list[str | None], list[str | None]]:
-        """Return the id of each notification's last event, and its attributes as JSON."""
-        return _last_events(self.notifications)
+    def to_arrow(self, *, with_events: bool) -> pa.Table:
+        """Return the columns."""
+        return object_columns(self.notifications, with_events=with_events)
 
 
 class ViewNotifications(Struct, frozen=True):
@@ -223,13 +203,9 @@ class ViewNotifications(Struct, frozen=True):
         """Return a function that gives the i-th notification as a line of JSON."""
         return lambda i: notification_line(self.notification(i), ticks)
 
-    def to_arrow(self) -> pa.Table:
-        """Return the NOTIFICATION_COLUMNS."""
-        return _table([self.notification(i) for i in range(len(self.rows))])
-
-    def last_events(self) -> tuple[list[str | None], list[str | None]]:
-        """Return the id of the event of each notification, and its attributes as JSON."""
-        return _last_events([self.notification(i) for i in range(len(self.rows))])
+    def to_arrow(self, *, with_events: bool) -> pa.Table:
+        """Return the columns."""
+        return object_columns(list(map(self.notification, range(len(self.rows)))), with_events=with_events)
 
 
 class Notifications(ArrowColumns, Sequence[Notification]):
@@ -382,14 +358,11 @@ class Notifications(ArrowColumns, Sequence[Notification]):
         return self._table(with_events=False)
 
     def _table(self, *, with_events: bool) -> pa.Table:
-        columns = [("row", pa.int64()), *NOTIFICATION_COLUMNS, *(_EVENT_COLUMNS if with_events else ())]
+        columns = [("row", pa.int64()), *NOTIFICATION_COLUMNS, *(EVENT_COLUMNS if with_events else ())]
         tables = [pa.table({name: pa.nulls(0, kind) for name, kind in columns})]
         for part, first in zip(self._parts, self._first_rows, strict=True):
-            table = part.to_arrow().add_column(0, "row", integer_array(part.rows + first))
-            if with_events:
-                for (name, _), texts in zip(_EVENT_COLUMNS, part.last_events(), strict=True):
-                    table = table.append_column(name, string_array(texts))
-            tables.append(table)
+            table = part.to_arrow(with_events=with_events)
+            tables.append(table.add_column(0, "row", integer_array(part.rows + first)))
         joined = pa.concat_tables(tables)
         if self._order is None:
             return joined
@@ -418,53 +391,3 @@ def _select_values(items: tuple[SelectItem, ...], event: Event) -> dict[str, Any
     if event.stream is not None:
         attributes = {**attributes, STREAM: event.stream}
     return selected_values(items, attributes, event.attributes)
-
-
-def _table(notifications: Sequence[Notification]) -> pa.Table:
-    """Return the NOTIFICATION_COLUMNS of objects."""
-    notes = notifications
-    columns: dict[str, Any] = {
-        name: [getattr(note, name) for note in notes]
-        for name in ("subscription", "start", "end", "generation", "score")
-    }
-    columns["stream"] = [note.events[-1].stream if note.events else None for note in notes]
-    columns["values"] = [_json(note.values) for note in notes]
-    columns["witness"] = [
-        None if note.witness is None else _json([witness_record(step) for step in note.witness])
-        for note in notes
-    ]
-    columns["answer"] = [_json(answer_record(note)) if note.view else None for note in notes]
-    return _columns(columns, len(notes))
-
-
-def _last_events(notes: Sequence[Notification]) -> tuple[list[str | None], list[str | None]]:
-    """Return the id of the last event of each notification, and its attributes as JSON; None where there is none."""
-    texts: dict[int, str] = {}  # by the address of an event, which its notification keeps
-    for event in {id(note.events[-1]): note.events[-1] for note in notes if note.events}.values():
-        texts[id(event)] = attributes_text(event)
-    return (
-        [note.event_ids[-1] if note.event_ids else None for note in notes],
-        [texts[id(note.events[-1])] if note.events else None for note in notes],
-    )
-
-
-def _columns(columns: Mapping[str, Any], count: int) -> pa.Table:
-    """Return a table with the NOTIFICATION_COLUMNS; those that are not given are null."""
-    return pa.table(
-        {
-            name: _ARRAYS[kind](columns[name]) if name in columns else pa.nulls(count, kind)
-            for name, kind in NOTIFICATION_COLUMNS
-        }
-    )
-
-
-# Arrays are made from their buffers: `pa.array` imports pandas where that is installed, which takes most of a second.
-_ARRAYS: Final[dict[Any, Callable[[Sequence[Any]], Any]]] = {
-    pa.string(): string_array,
-    pa.int64(): integers_array,
-    pa.float64(): floats_array,
-}
-
-
-def _json(value: object) -> str | None:
-    return None if value is None else encode_json(value).decode()
