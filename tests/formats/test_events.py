@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tocsin.formats import EventFields, EventReader, Fault, Format, format_of, open_events
 from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.formats.event_blocks import EventBlock
+from tocsin.formats.subscription_files import UnreadableEntryError
 from tocsin.model import Event
 from tocsin.model.errors import EventError
 from tocsin.model.values import Opaque
@@ -258,3 +260,9 @@ def test_suffixes_in_capitals_and_pipes_are_read(tmp_path: Path) -> None:
         open_events(tmp_path)
     with pytest.raises(EventError, match="there is no file"):
         open_events("x" * 5000)
+
+
+def test_an_entry_of_a_file_with_an_odd_name_can_be_reported() -> None:
+    fault = UnreadableEntryError("\udcff.txt", 3, "it is empty")
+    assert str(fault) == "\\udcff.txt:3: it is empty"
+    assert str(pickle.loads(pickle.dumps(fault))) == str(fault)  # noqa: S301 - our own

@@ -42,9 +42,10 @@ class EventFields(Struct, frozen=True):
 class EventReader:
     """Turns records into events.
 
-    `stream` is the stream of records that name none; `clock` gives the time of records without one, by default
-    the time of day, unless it has none for those that are published to a stream, which `has_no_time` tells; `ticks` holds the length of each stream's tick. `read` and `refused` count records; `opaque`
-    counts values that cannot be compared, by path, and `on_opaque` is called with each path when it has the first one.
+    `stream` is the stream of records that name none. `clock` gives the time of records without one, by default the time of
+    day; a published record is refused instead where `has_no_time(stream)` says that the clock has no time for its stream.
+    `ticks` holds the length of each stream's tick. `read` and `refused` count records; `opaque` counts values that cannot be
+    compared, by path, and `on_opaque` is called with each path when it has the first one.
     """
 
     def __init__(

@@ -55,9 +55,8 @@ class UnreadableEntryError(SubscriptionError):
         super().__init__(reason)
         self.source = source
         self.line = line
-        self.reason = reason
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return f"{self.source}:{self.line}: {self.reason}"
 
 
