@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tocsin import Engine
 from tocsin.engine import EventClock
 from tocsin.formats import EventFields, EventReader, Fault, open_events
+from tocsin.model import Event
 from tocsin.model.errors import EventError, KindError, TocsinError
 from tocsin.model.ticks import StreamTicks, TimeUnit, duration_text, guess_unit
 from tocsin.model.timestamps import microseconds
@@ -327,3 +328,21 @@ def test_units_survive_saving(tmp_path: Path) -> None:
 def test_lengths_are_shown_in_their_largest_unit() -> None:
     assert [duration_text(86_400 * 10**6 * days) for days in (1, 7, 10)] == ["1 day", "1 week", "10 days"]
     assert duration_text(0) == "0 microseconds"
+
+
+def test_times_without_a_zone_are_in_the_zone_of_the_engine_everywhere() -> None:
+    made = Engine(timezone="America/New_York", clock=EventClock())
+    noon = datetime.fromisoformat("2026-01-31T12:00")  # in New York, 17:00 in UTC
+    made.subscribe("t = timestamp '2026-01-31T17:00:00Z'", id="filter")
+    [found] = made.publish(Event("e", {"t": noon}, None, 1, 1))
+    [also] = made.publish_many([Event("f", {"t": noon}, None, 2, 2)])
+    assert found.events[0].attributes == also.events[0].attributes
+    made.table("rows", key="id")
+    made.subscribe("select max(t) from table rows", id="view")
+    changed = made.upsert(pa.table({"id": [1], "t": [noon]}), stream="rows")
+    assert changed.new.tolist() == [datetime(2026, 1, 31, 17, tzinfo=UTC)]
+    made.subscribe(
+        "from s a next s b on b.t = a.t where b.t = timestamp '2026-01-31T17:00:00Z'", id="sequence"
+    )
+    rows = pa.table({"t": [noon, noon], "at": [3, 4]})
+    assert made.match_sequences(rows, stream="s", time="at").subscriptions == ("sequence",)

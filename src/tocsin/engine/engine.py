@@ -742,7 +742,8 @@ class Engine:
         `time` names the column that says when a row ended, and `start` the one that says when it started. The rows
         must be in the order of their end, and all of them events: a table that is refused leaves no trace.
         """
-        rows = timed_rows(require_columns(table, stream), time, start, self._reader.ticks)
+        ticks = self._reader.ticks
+        rows = timed_rows(require_columns(table, stream, ticks.zone), time, start, ticks)
         with self._lock:
             self._pipeline.expire()
             found = self._pipeline.match_sequences(rows)
@@ -755,7 +756,7 @@ class Engine:
         The rows reach no filter and no sequence. `time` names the column that says when each ended; without it, all end
         now. A table with a row that cannot be in it, or with other columns than plain ones, leaves no trace.
         """
-        table = require_columns(rows, stream)
+        table = require_columns(rows, stream, self._reader.ticks.zone)
         check_no_faults(table.faults)
         if time is None:
             ends = np.full(len(table), self._reader.now(stream), dtype=np.int64)
@@ -895,7 +896,7 @@ class Engine:
             if given != _NOTHING:
                 names = [name for name, value in zip(_GIVEN, given, strict=True) if value is not None]
                 raise EventError(f"an `Event` brings its own {', '.join(names)}; make it with them")
-            return check_event(event, opaque)
+            return check_event(event, opaque, zone=self._reader.ticks.zone)
         ticks = self._reader.ticks
         is_mapping = type(event) is dict or isinstance(event, Mapping)  # asking the latter takes long
         if given == _NOTHING and is_mapping and SPEC_VERSION in event:

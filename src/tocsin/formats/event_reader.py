@@ -98,7 +98,7 @@ class EventReader:
     def check(self, event: Event, line: int) -> Event | Fault:
         """Return an event that was made elsewhere, checked, or its fault, which is counted."""
         try:
-            return check_event(event, self.note_opaque)
+            return check_event(event, self.note_opaque, zone=self.ticks.zone)
         except EventError as fault:
             self.refuse()
             return Fault("event", line, str(fault))

@@ -104,11 +104,11 @@ def new_event(
     return Event(_ids.make() if id is None else id, attributes, stream, start, end, valid_until)
 
 
-def check_event(event: Event, opaque: Callable[[str], None] | None = None) -> Event:
+def check_event(event: Event, opaque: Callable[[str], None] | None = None, *, zone: tzinfo = UTC) -> Event:
     """Return a given `Event` with its attributes as `read_event` makes them, or raise `EventError`.
 
     An event that needs no change is returned itself. `opaque` is called with the path of each value that cannot be
-    compared.
+    compared; a datetime without a time zone is one of `zone`.
 
     >>> check_event(Event("e1", {"a": 1, "b": {"c": "x", "d": None}})).attributes
     {'a': 1, 'b.c': 'x'}
@@ -121,7 +121,7 @@ def check_event(event: Event, opaque: Callable[[str], None] | None = None) -> Ev
     attributes = event.attributes
     if is_plain(attributes):
         return event
-    read = flatten(attributes)
+    read = flatten(attributes, zone)
     if opaque is not None:
         _name_opaque(read, opaque)
     same = len(read) == len(attributes) and all(read.get(name) is raw for name, raw in attributes.items())
