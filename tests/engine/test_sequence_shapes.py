@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.sequences.paths import matcher_paths
 from tests.sequences.strategies import sequences, streams
 from tocsin import Engine, Event, Subscription
 from tocsin.engine import subscription_store
@@ -91,6 +92,12 @@ def answers(engine: Engine, events: list[Event]) -> list[str]:
     return [*told, *stored, *explained]
 
 
+def paths(engine: Engine) -> list[set[bytes]]:
+    """Return the paths of all nodes, by the length of a tick."""
+    matchers = engine._store.sequences._matchers
+    return [matcher_paths(matchers[tick].matcher) for tick in sorted(matchers)]  # type: ignore[arg-type]
+
+
 @settings(max_examples=60)
 @given(alike(), streams())
 def test_shaped_sequences_are_the_sequences_of_their_texts(texts: list[str], events: list[Event]) -> None:
@@ -102,6 +109,8 @@ def test_shaped_sequences_are_the_sequences_of_their_texts(texts: list[str], eve
     told = answers(fresh, events)
     assert answers(single, events) == told
     assert answers(bulk, events) == told
+    # A saved engine finds partial matches again by these paths, whether it knows the shape of their texts or not.
+    assert paths(bulk) == paths(single) == paths(fresh)
     for number in range(0, len(texts), 2):
         for engine in (fresh, bulk, single):
             if f"{number}" in {one.id for one in engine.subscriptions()}:

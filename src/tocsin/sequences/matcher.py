@@ -59,5 +59,5 @@ class InspectableSequenceMatcher(SequenceMatcher, Protocol):
     def first_ends(self, numbers: IdArray) -> tuple[Int64s, Bools]:
         """Return the first end that each subscription sees, and whether it is known."""
 
-    def set_first_ends(self, numbers: IdArray, first_ends: Int64s) -> None:
-        """Have subscriptions see the events from an end on, each from its own."""
+    def set_first_ends(self, numbers: IdArray, first_ends: Int64s) -> Bools:
+        """Have subscriptions see the events from an end on, each from its own; return which of them are known."""

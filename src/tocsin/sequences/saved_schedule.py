@@ -15,6 +15,7 @@ from tocsin.model.options import ALWAYS
 from tocsin.structures.archive import Parts
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.compact_parts import PartsReader, PartsWriter, divided, joined
+from tocsin.structures.row_lookup import find_rows
 
 if TYPE_CHECKING:
     from tocsin.sequences.running.saving import SavedMatcher  # it imports Numba
@@ -45,15 +46,13 @@ class SavedSchedule(Struct, frozen=True):
 
         `numbers` are those that the snapshot was taken with, in its order; -1 for those that are gone.
         """
-        known = np.flatnonzero(numbers >= 0)
-        known = known[np.argsort(numbers[known], kind="stable")]
         standings = np.full(len(own), Standing.UNKNOWN, dtype=np.int64)
         first_ends = np.zeros(len(own), dtype=np.int64)
-        if len(known):
-            at = known[np.minimum(np.searchsorted(numbers[known], own), len(known) - 1)]
-            is_found = numbers[at] == own
-            standings[is_found] = self.standings[at[is_found]]
-            first_ends[is_found] = self.first_ends[at[is_found]]
+        known = np.flatnonzero(numbers >= 0)
+        rows = find_rows(numbers[known], own)
+        is_found = rows >= 0
+        standings[is_found] = self.standings[known[rows[is_found]]]
+        first_ends[is_found] = self.first_ends[known[rows[is_found]]]
         return standings, first_ends
 
     @classmethod

@@ -173,6 +173,9 @@ class ScheduledMatcher:
         for number in expiring.numbers.tolist():
             del self._end_of[number]
             self._expired[number] = until, expiring
+            waiting = self._begin_of.pop(number, None)  # it expires before it begins
+            if waiting is not None:
+                waiting[1].removed.add(number)
         self.matcher.remove(expiring.numbers)
 
     # saving
@@ -212,8 +215,7 @@ class ScheduledMatcher:
             self._restore_expired(set(numbers[has_expired].tolist()))
         dropped = self.matcher.restore(saved.matches)
         numbers, first_ends = numbers[~has_expired], first_ends[~has_expired]
-        _, is_known = self.matcher.first_ends(numbers)
-        self.matcher.set_first_ends(numbers[is_known], first_ends[is_known])
+        is_known = self.matcher.set_first_ends(numbers, first_ends)
         silent = is_known & (first_ends > saved.processed + 1)
         self._silent = dict(zip(numbers[silent].tolist(), first_ends[silent].tolist(), strict=True))
         return dropped

@@ -64,7 +64,7 @@ class PartsWriter:
 
     def parts(self) -> Parts:
         """Return all that was written."""
-        return Parts(self.about | {"integers": self._layouts}, self.members)
+        return Parts(self.about | {"integers": self._layouts, "members": sorted(self.members)}, self.members)
 
 
 class PartsReader:
@@ -74,6 +74,8 @@ class PartsReader:
         self.about = parts.about
         self._members = parts.members
         self._layouts = parts.about["integers"]
+        if sorted(parts.members) != parts.about["members"]:
+            raise ValueError("some of its members are missing")
 
     def integers(self, name: str) -> Int64s:
         """Return an array of integers."""

@@ -94,18 +94,12 @@ def digest_of_value(term: Literal | Parameter, columns: Mapping[str, Column]) ->
 
 def _rows_of_words(column: Column) -> UInt64s:
     """Return the two words of each value of a column; those of a repeated string are computed once."""
+    values = column.tolist()
+    if set(map(type, values)) != {str}:
+        return np.array(list(map(_words_of_value, values)), dtype=np.uint64).reshape(-1, 2)
     known: dict[str, int] = {}
-    found: list[tuple[int, int]] = []
-    positions: list[int] = []
-    for value in column.tolist():
-        position = known.get(value) if type(value) is str else None
-        if position is None:
-            position = len(found)
-            found.append(_words_of_value(value))
-            if type(value) is str:
-                known[value] = position
-        positions.append(position)
-    return np.array(found, dtype=np.uint64).reshape(-1, 2)[positions]
+    positions = [known.setdefault(value, len(known)) for value in values]
+    return np.array(list(map(_words_of_value, known)), dtype=np.uint64)[positions]
 
 
 def digest_of_normal(normal: Dnf | Cnf, columns: Mapping[str, Column]) -> Digest:

@@ -375,9 +375,12 @@ class AutomatonMatcher:
         since = self._graph.state.holders.since[np.maximum(entries, 0)] if len(self._holders) else entries
         return since + 1, entries >= 0
 
-    def set_first_ends(self, numbers: IdArray, first_ends: Int64s) -> None:
-        """Have subscriptions see the events from an end on, each from its own."""
-        self._graph.state.holders.since[self._holders.entries(numbers)] = first_ends - 1
+    def set_first_ends(self, numbers: IdArray, first_ends: Int64s) -> Bools:
+        """Have subscriptions see the events from an end on, each from its own; return which of them are known."""
+        entries = self._holders.positions(numbers)
+        is_known = entries >= 0
+        self._graph.state.holders.since[entries[is_known]] = first_ends[is_known] - 1
+        return np.asarray(is_known)
 
     # inspection
 

@@ -33,6 +33,7 @@ from tocsin.structures.array_types import Bools, Int64s, UInt64s
 from tocsin.structures.blocks import block_size
 from tocsin.structures.growth import grown
 from tocsin.structures.interning import InterningTable
+from tocsin.structures.row_lookup import find_rows
 
 _EMPTIED: Final = (
     StateCounter.LIVE,
@@ -86,12 +87,8 @@ def find_places(state: State, streams: InterningTable[str], saved: SavedInstance
 
 def _look_up(paths: UInt64s, sought: UInt64s) -> Int64s:
     """Return the row of `paths` that equals each row of `sought`, or NONE."""
-    if not len(paths):
-        return np.full(len(sought), NONE, dtype=np.int64)
-    order = np.argsort(paths[:, 0])
-    at = np.minimum(np.searchsorted(paths[:, 0][order], sought[:, 0]), len(paths) - 1)
-    rows = order[at]
-    return np.where((paths[rows] == sought).all(axis=1), rows, NONE)
+    rows = find_rows(paths[:, 0], sought[:, 0])
+    return np.where((rows >= 0) & (paths[rows, 1] == sought[:, 1]), rows, NONE) if len(paths) else rows
 
 
 def put_instances(
