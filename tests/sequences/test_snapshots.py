@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode, b64encode
+from datetime import UTC, datetime
+from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -17,6 +21,8 @@ from tocsin.model import Event
 from tocsin.model.errors import SavedError
 from tocsin.model.options import ALWAYS, FOREVER, Validity
 from tocsin.model.values import Opaque
+from tocsin.sequences.modes import MODES
+from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.structures.archive import Parts
 
 
@@ -236,3 +242,82 @@ def test_damaged_state_is_refused_and_changes_nothing() -> None:
         fresh.runtime.restore(buffer, np.arange(2))
     later = [event(f"f{n}", 20 + n, None, "s", w="x", x=30.0 + n) for n in range(4)]
     assert fresh.push(later) == session.push(later)
+
+
+@pytest.mark.parametrize("mode", ["no merging", "no instance index"])
+def test_a_matcher_with_other_optimisations_is_refused(mode: str) -> None:
+    parts = AutomatonMatcher(matcher="oracle").snapshot()
+    other = AutomatonMatcher(matcher="oracle", mode=MODES[mode])
+    with pytest.raises(SavedError, match="other optimisations"):
+        other.read_snapshot(parts)
+    if not other.mode.merging:
+        with pytest.raises(SavedError, match="does not merge"):
+            other.snapshot()
+
+
+# a snapshot of format 1, as Tocsin wrote it when snapshots were new
+
+_OLD: Final = Path(__file__).parent / "snapshot_1.json"
+_OLD_TEXTS: Final = (
+    "from s a where a.w = 'IBM' next s b on b.w = a.w where b.x > a.x or b.w like 'x%' within 90",
+    "from s a where a.x in (1, 2.5, 9) fold s b on b.x > last.x compute m = max(b.x), n = count(*) where m > 3.5",
+    "from s a where (a.x = 1 or a.y = 2) and (a.x = 3 or a.z = 4) next s b on b.t > '2026-01-01T00:00:00Z' or b.x = 30",
+    'from (from s a where a.x = 1 next s b) c next s d on d.w contains \'B\' select d.x - c."b.x" as rise, c."a.w" as w',
+    "from s a where a.big = 1180591620717411303424 next s b on b.big = a.big publish as p",
+    'from p a next s b on b.x > 2 * a."a.x"',
+)
+_OLD_EVENTS: Final = [
+    event("e1", 1, None, "s", w="IBM", x=1, y=2, z=4, big=2**70),
+    event("e2", 2, None, "s", w="MSFT", x=2.5, t="2025-01-01T00:00:00Z"),
+    event("e3", 3, None, "s", x=9, big=2**70, y=Opaque("bytes")),
+    event("e4", 9, 4, "s", w="IBM", x=0.5, y=2, z=4),
+]
+_NEW_EVENTS: Final = [
+    event("e5", 5, None, "s", x=10, w="late"),
+    event("e6", 10, None, "s", x=30, w="IBM", t=datetime(2026, 2, 1, tzinfo=UTC)),
+    event("e7", 14, None, "s", x=70, w="BIG", big=2**70),
+    event("e8", 20, None, "s", x=1),
+]
+
+
+def _write_old() -> None:
+    """Write the file anew, when a new format has a file of its own."""
+    session = _session(*_OLD_TEXTS, delay=2)
+    session.push(_OLD_EVENTS)
+    order, *both = session.saved()
+    plain = [
+        [
+            parts.about,
+            {
+                name: [None, b64encode(member).decode()]
+                if isinstance(member, bytes)
+                else [[member.dtype.str, *member.shape], b64encode(member.tobytes()).decode()]
+                for name, member in parts.members.items()
+            },
+        ]
+        for parts in both
+    ]
+    _OLD.write_text(json.dumps([order, *plain]), "utf-8")
+
+
+def _old_state() -> tuple[list[int], Parts, Parts]:
+    order, *both = json.loads(_OLD.read_text("utf-8"))
+    found = []
+    for about, members in both:
+        read: dict[str, Any] = {}
+        for name, (kind, text) in members.items():
+            data = b64decode(text)
+            read[name] = data if kind is None else np.frombuffer(data, dtype=kind[0]).reshape(kind[1:])
+        found.append(Parts(about, read))
+    return order, found[0], found[1]
+
+
+def test_a_snapshot_of_the_first_format_is_still_read() -> None:
+    """If this fails because paths are others, partial matches of saved engines would be lost: raise the format."""
+    session, lasting = _session(*_OLD_TEXTS, delay=2), _session(*_OLD_TEXTS, delay=2)
+    lasting.push(_OLD_EVENTS)
+    assert session.restore(_old_state()) == 0
+    assert session.counts() == lasting.counts()
+    expected = lasting.push(_NEW_EVENTS)
+    assert repr(session.push(_NEW_EVENTS)) == repr(expected)
+    assert set(expected) == {0, 1, 2, 3, 4, 5, "made"}

@@ -55,7 +55,7 @@ def unpack_events(data: bytes) -> list[Event]:
             stream, paths = names[shape]
             attributes: dict[str, Value] = dict(zip(paths, islice(rest, len(paths)), strict=True))
             events.append(Event(id_, attributes, stream, end - length, end, until.get(row)))
-    except (msgspec.DecodeError, TypeError, IndexError, AttributeError) as fault:
+    except (msgspec.DecodeError, ValueError, TypeError, IndexError, AttributeError) as fault:
         raise ValueError(f"the events cannot be read ({fault})") from fault
     if next(rest, None) is not None:
         raise ValueError("the events have too many values")
