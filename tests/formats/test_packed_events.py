@@ -9,10 +9,20 @@ from hypothesis import strategies as st
 from tests.sequences.outcomes import kinds_and_values
 from tests.sequences.strategies import ODD_NUMBERS, TEXTS, TIMES
 from tocsin.formats.packed_events import pack_events, unpack_events
-from tocsin.model import Event
+from tocsin.model import Event, Value
 from tocsin.model.values import Opaque
 
-_VALUES = [*ODD_NUMBERS, *TEXTS, *TIMES, True, False, float("inf"), -0.0, Opaque("bytes"), "größe"]
+_VALUES: list[Value] = [
+    *ODD_NUMBERS,
+    *TEXTS,
+    *TIMES,
+    True,
+    False,
+    float("inf"),
+    -0.0,
+    Opaque("bytes"),
+    "größe",
+]
 
 
 @st.composite

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.sequences.outcomes import event
 from tests.sequences.scripts import Add
 from tests.sequences.sessions import History, Session, Step, Subscribe, bags, histories
-from tocsin.model import Event
+from tocsin.model import Event, Value
 from tocsin.model.errors import SavedError
 from tocsin.model.options import ALWAYS, FOREVER, Validity
 from tocsin.model.values import Opaque
@@ -85,7 +85,19 @@ def _notified(found: dict[Any, list[Any]]) -> list[Any]:
 
 
 def test_values_of_every_kind_are_the_same_afterwards() -> None:
-    values = [2**70, -(2**63), 2.0**70, 1.0, 1, True, "", "größe", float("inf"), Opaque("bytes"), None]
+    values: list[Value | None] = [
+        2**70,
+        -(2**63),
+        2.0**70,
+        1.0,
+        1,
+        True,
+        "",
+        "größe",
+        float("inf"),
+        Opaque("bytes"),
+        None,
+    ]
     session = _session(
         "from s a next s b on b.n = a.n select a.y as y, a.n as n",
         "from s a fold s b on b.n = a.n compute low = min(b.y) select low as low, a.y as y",

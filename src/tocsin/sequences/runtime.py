@@ -37,7 +37,6 @@ from tocsin.sequences.shown_times import ShownTimes
 from tocsin.sequences.ticks import asks_in_units, common_tick
 from tocsin.structures.archive import Parts
 from tocsin.structures.array_types import Int64s
-from tocsin.structures.compact_parts import joined
 
 FORMAT: Final = 1  # of snapshots; raised whenever an older Tocsin could misread one
 
@@ -305,7 +304,7 @@ class SequenceRuntime:
     def snapshot(self, numbers: IdArray) -> Parts:
         """Return the state, with that of these subscriptions in this order: all partial matches and what they need."""
         parts = {str(tick): matcher.snapshot(numbers) for tick, matcher in self._matchers.items()}
-        return joined(parts, {"saved": SAVED, "format": FORMAT})
+        return Parts.join({"saved": SAVED, "format": FORMAT}, parts)
 
     def restore(self, parts: Parts, numbers: IdArray) -> int:
         """Replace the state by that of a snapshot; return how many partial matches no subscription can continue.

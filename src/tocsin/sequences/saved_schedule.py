@@ -14,7 +14,7 @@ from tocsin.model.errors import SavedError
 from tocsin.model.options import ALWAYS
 from tocsin.structures.archive import Parts
 from tocsin.structures.array_types import Int64s
-from tocsin.structures.compact_parts import PartsReader, PartsWriter, divided, joined
+from tocsin.structures.compact_parts import PartsReader, PartsWriter
 from tocsin.structures.row_lookup import find_rows
 
 if TYPE_CHECKING:
@@ -59,16 +59,14 @@ class SavedSchedule(Struct, frozen=True):
     def read(cls, parts: Parts, read_matches: Callable[[Parts], SavedMatcher]) -> SavedSchedule:
         """Return a snapshot, or raise `SavedError`."""
         try:
-            inner = divided(parts)
-            reader = PartsReader(inner["subscriptions"])
+            reader = PartsReader(parts.part("subscriptions"))
             processed = int(parts.about["processed"])
             standings, first_ends = reader.runs("standings"), reader.runs("first_ends")
             if len(standings) != len(first_ends) or not set(standings.tolist()) <= set(Standing):
                 raise ValueError("they contradict each other")
-            matches = inner["matches"]
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as fault:
             raise SavedError(f"the times of sequences are damaged: {fault}") from fault
-        return cls(processed, standings, first_ends, read_matches(matches))
+        return cls(processed, standings, first_ends, read_matches(parts.part("matches")))
 
 
 def read_ticks_of(parts: Parts, format_: int) -> dict[int, Parts]:
@@ -76,7 +74,7 @@ def read_ticks_of(parts: Parts, format_: int) -> dict[int, Parts]:
     if parts.about.get("saved") != SAVED or parts.about.get("format") != format_:
         raise SavedError("this is no state of sequences, or one of another version of Tocsin")
     try:
-        return {int(name): one for name, one in divided(parts).items()}
+        return {int(name): parts.part(name) for name in parts.about["parts"]}
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
         raise SavedError(f"the state of sequences is damaged: {fault}") from fault
 
@@ -92,4 +90,4 @@ def write_schedule(processed: int, standings: Int64s, first_ends: Int64s, matche
     writer = PartsWriter()
     writer.runs("standings", standings)
     writer.runs("first_ends", first_ends)
-    return joined({"subscriptions": writer.parts(), "matches": matches}, {"processed": processed})
+    return Parts.join({"processed": processed}, {"subscriptions": writer.parts(), "matches": matches})

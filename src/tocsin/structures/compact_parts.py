@@ -6,7 +6,6 @@ integers takes none. Arrays of few different runs are written run by run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -74,7 +73,8 @@ class PartsReader:
         self.about = parts.about
         self._members = parts.members
         self._layouts = parts.about["integers"]
-        if sorted(parts.members) != parts.about["members"]:
+        # The very first parts lack the list.
+        if sorted(parts.members) != parts.about.get("members", sorted(parts.members)):
             raise ValueError("some of its members are missing")
 
     def integers(self, name: str) -> Int64s:
@@ -114,20 +114,3 @@ class PartsReader:
         if not isinstance(data, bytes):
             raise TypeError(f"`{name}` is an array")
         return data
-
-
-def joined(parts: Mapping[str, Parts], about: Mapping[str, Any]) -> Parts:
-    """Return several parts as one, with a document of its own."""
-    members = {
-        f"{name}/{member}": data for name, one in parts.items() for member, data in one.members.items()
-    }
-    return Parts({**about, "parts": {name: one.about for name, one in parts.items()}}, members)
-
-
-def divided(parts: Parts) -> dict[str, Parts]:
-    """Return the parts that were joined, by name; raise `KeyError`, `TypeError` or `AttributeError` if there are none."""
-    found = {name: Parts(dict(about), {}) for name, about in parts.about["parts"].items()}
-    for path, data in parts.members.items():
-        name, _, member = path.partition("/")
-        found[name].members[member] = data
-    return found
