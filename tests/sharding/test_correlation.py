@@ -6,13 +6,16 @@ import pytest
 
 from tocsin import parse
 from tocsin.language import Template
+from tocsin.model import Sequence
 from tocsin.model.terms import Parameter
 from tocsin.sequences.translation import expression_of
 from tocsin.sharding.correlation import Correlation, find_correlation
 
 
 def key_of(text: str) -> Correlation:
-    return find_correlation(expression_of(parse(text), {}))
+    query = parse(text)
+    assert isinstance(query, Sequence)
+    return find_correlation(expression_of(query, {}))
 
 
 @pytest.mark.parametrize(

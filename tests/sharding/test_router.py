@@ -84,11 +84,8 @@ def test_one_shard_reports_a_late_event() -> None:
 def test_rows_of_tables_go_everywhere_and_those_without_a_key_nowhere() -> None:
     events = [event(1, k=1), event(2, x=1), event(3, k=1, _deleted=True)]
     found = routed({"q": "from s a next s b on b.x = 1"}, events, tables={"s": "k"})
-    tables = [
-        (row, shard)
-        for row, shard, role in zip(*map(np.ndarray.tolist, found[:3]), strict=True)
-        if role & Role.TABLE
-    ]
+    columns = found.rows.tolist(), found.shards.tolist(), found.roles.tolist()
+    tables = [(row, shard) for row, shard, role in zip(*columns, strict=True) if role & Role.TABLE]
     assert sorted(tables) == [(row, shard) for row in (0, 2) for shard in range(4)]
     assert found.refused == {1: "attribute `k`: a row of the table `s` needs it, since it is of its key"}
     assert found.latest[CLOCK] == 1  # a deletion moves no time
@@ -148,6 +145,6 @@ def test_rows_of_a_table_travel_as_events_do(given_queries, events, shards) -> N
     router, rows = ShardRouter(plan), rows_of(events)
     one_by_one = TimedBatch([rows.event(row) for row in range(len(rows))])
     by_column, expected = router.route(rows), router.route(one_by_one)
-    for part, other in zip(by_column[:3], expected[:3], strict=True):
-        assert part.tolist() == other.tolist()
+    for name in ("rows", "shards", "roles"):
+        assert getattr(by_column, name).tolist() == getattr(expected, name).tolist()
     assert by_column[3:] == expected[3:]
