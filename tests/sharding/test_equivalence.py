@@ -73,7 +73,7 @@ def cut(events: list[Event], sizes: list[int]) -> list[list[Event]]:
 batch_sizes = st.lists(st.integers(0, 5), max_size=4)
 
 
-@settings(max_examples=settings().max_examples // 6)
+@settings(max_examples=settings().max_examples // 4)
 @given(subscription_sets(), streams(), batch_sizes, st.integers(1, 5), st.randoms(use_true_random=False))
 def test_shards_give_the_notifications_of_the_engine(
     given_set: list[Subscription], events: list[Event], sizes: list[int], shards: int, random: Random
@@ -90,7 +90,7 @@ def out_of_order(events: list[Event], by: int, random: Random) -> list[Event]:
     return sorted(events, key=lambda event: event.end + random.randint(0, by))
 
 
-@settings(max_examples=settings().max_examples // 6)
+@settings(max_examples=settings().max_examples // 4)
 @given(
     subscription_sets(ordinary),
     streams(max_size=16),
@@ -129,7 +129,7 @@ stable: st.SearchStrategy[Query] = st.one_of(
 )
 
 
-@settings(max_examples=settings().max_examples // 6)
+@settings(max_examples=settings().max_examples // 4)
 @given(
     streams(max_size=16),
     batch_sizes,

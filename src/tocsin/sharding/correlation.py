@@ -8,6 +8,7 @@ that was taken (`where`, `while`) makes none, because an event with another valu
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
@@ -42,12 +43,19 @@ class Correlation(Struct, frozen=True):
         return bool(self.scheme)
 
 
-def find_correlation(expression: Expression, unusable: Collection[str] = ()) -> Correlation:
+def find_correlation(
+    expression: Expression,
+    unusable: Collection[str] = (),
+    equal: Mapping[str, Literal | Parameter] = MappingProxyType({}),
+    *,
+    rows_vary: bool = True,
+) -> Correlation:
     """Return the key of a sequence.
 
     The attributes are all those that the guards demand to be equal, if their value varies from match to match; else those
-    with a constant. A parameter among the constants is preferred, because the rows of a template then differ in their
-    value. `unusable` are the parameters that some row has a timestamp for, which also equals a text.
+    with a constant. If `rows_vary`, a parameter among the constants is preferred, because the rows of a template then differ in
+    their value. `unusable` are the parameters that some row has a timestamp for, which also equals a text; `equal` has what
+    equals a parameter in all rows.
 
     >>> from tocsin.language import parse
     >>> from tocsin.sequences.translation import expression_of
@@ -66,7 +74,7 @@ def find_correlation(expression: Expression, unusable: Collection[str] = ()) -> 
     for step in steps:
         if step.stream.of is not None:
             return Correlation(reason=f"`{step.alias}` is a sequence in parentheses")
-    return _Analysis(steps, unusable).correlation()
+    return _Analysis(steps, unusable, equal, rows_vary=rows_vary).correlation()
 
 
 class _Class(Struct, frozen=True):
@@ -99,9 +107,18 @@ class _Equalities:
 class _Analysis:
     """Follows the steps, and keeps for each attribute of the first event which attributes each guard makes equal to it."""
 
-    def __init__(self, steps: list[ChainStep], unusable: Collection[str]) -> None:
+    def __init__(
+        self,
+        steps: list[ChainStep],
+        unusable: Collection[str],
+        equal: Mapping[str, Literal | Parameter],
+        *,
+        rows_vary: bool,
+    ) -> None:
         self._steps = steps
         self._unusable = unusable
+        self._same = equal
+        self._rows_vary = rows_vary
         self._equal = _Equalities()
 
     def correlation(self) -> Correlation:
@@ -144,7 +161,8 @@ class _Analysis:
                 return (value.key.alias, value.key.path)
             return None if before is None else (before.alias, value.key.path)
         if isinstance(value, ir.Const) and self._is_usable(value.constant):
-            return value.constant
+            constant = value.constant
+            return self._same.get(constant.name, constant) if isinstance(constant, Parameter) else constant
         return None
 
     def _is_usable(self, constant: Literal | Parameter) -> bool:
@@ -178,7 +196,8 @@ class _Analysis:
             return Correlation(reason=self._ambiguous(next(iter(candidates))))
         varying = [one for one in classes.values() if one.constant is None]
         fixed = [one for one in classes.values() if one.constant is not None]
-        if varying and not any(isinstance(one.constant, Parameter) for one in fixed):
+        are_told_apart = self._rows_vary and any(isinstance(one.constant, Parameter) for one in fixed)
+        if varying and not are_told_apart:
             return Correlation(self._scheme(varying))
         constants = [
             one.constant.value if isinstance(one.constant, Literal) else one.constant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from tocsin.display.text import counted
 from tocsin.index.stateful import StatefulSubscriptions
-from tocsin.language.check import read_text
 from tocsin.language.template.columns import Column
-from tocsin.model import Query, View
 from tocsin.model import Sequence as SequenceQuery
+from tocsin.model import View
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.terms import Parameter
+from tocsin.model.values import Value
 from tocsin.sequences.automaton import Automaton
 from tocsin.sequences.compiling.compiler import CompiledSequence, compile_sequence
 from tocsin.sequences.running.forms import has_any
@@ -31,22 +31,28 @@ from tocsin.sharding.hashing import (
     shards_of,
     text_hashes,
 )
+from tocsin.sharding.parts import QueryPart, parts_of
 from tocsin.sharding.plan import EVERY, HOME, KeyGroup, MissingKey, RunPlacement, ShardPlan, StaticRoute
 from tocsin.structures.array_types import Bools, Int32s
-from tocsin.subscriptions.runs import Run
 
 MOST_GROUPS: Final = 40  # each has a bit of its own with every event that travels
 _LINKED: Final = "published streams"  # its hash is the shard of all that publish or read published events
 
 
 class _Part(NamedTuple):
-    """Subscriptions of a run that share a query with parameters: their positions, and their constants."""
+    """Subscriptions of a run that share a query, compiled if it is a sequence."""
 
     run: int
-    positions: NDArray[np.int64]
-    query: Query
+    of: QueryPart
     compiled: CompiledSequence | None
-    columns: Mapping[str, Column]
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        return self.of.positions
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return self.of.columns
 
 
 class _Members(Struct):
@@ -83,8 +89,8 @@ class Planner:
         """Return the plan."""
         keyed: list[tuple[_Part, Correlation]] = []
         for part in self._parts:
-            if isinstance(part.query, View):
-                self._place_view(part, part.query)
+            if isinstance(part.of.query, View):
+                self._place_view(part, part.of.query)
             elif part.compiled is not None:
                 correlation = self._correlation(part, part.compiled)
                 if correlation.is_keyed:
@@ -119,28 +125,15 @@ class Planner:
 
     def _parts_of(self, number: int) -> Iterator[_Part]:
         run = self._stateful.runs[number].run
-        if run.template is not None:
-            query, columns = run.template.template.query, run.template.rows.columns
-            yield self._part(number, np.arange(len(run)), query, columns, run)
-            return
-        for position, text in enumerate(run.texts):
-            yield self._part(number, np.array([position]), read_text(text), {}, run)
-
-    def _part(
-        self,
-        number: int,
-        positions: NDArray[np.int64],
-        query: Query,
-        columns: Mapping[str, Column],
-        run: Run,
-    ) -> _Part:
-        compiled = None
-        if isinstance(query, SequenceQuery):
-            try:
-                compiled = compile_sequence(query, self._stateful.ticks)
-            except SubscriptionError as fault:
-                raise SubscriptionError(fault.reason, fault.id or run.ids[int(positions[0])]) from fault
-        return _Part(number, positions, query, compiled, columns)
+        for part in parts_of(run):
+            compiled = None
+            if isinstance(part.query, SequenceQuery):
+                try:
+                    compiled = compile_sequence(part.query, self._stateful.ticks)
+                except SubscriptionError as fault:
+                    id_ = fault.id or run.ids[int(part.positions[0])]
+                    raise SubscriptionError(fault.reason, id_) from fault
+            yield _Part(number, part, compiled)
 
     def _correlation(self, part: _Part, compiled: CompiledSequence) -> Correlation:
         if compiled.publishes is not None:
@@ -149,7 +142,7 @@ class Planner:
         if linked:
             return Correlation(reason=f"it reads `{linked[0]}`, which sequences publish")
         timed = [name for name, column in part.columns.items() if has_any(column, datetime)]
-        return find_correlation(compiled.expression, timed)
+        return find_correlation(compiled.expression, timed, part.of.equal, rows_vary=part.of.is_template)
 
     # placing
 
@@ -220,7 +213,7 @@ def _hashes_of_constants(correlation: Correlation, part: _Part) -> HashedColumn:
     """Return the hash of the key of each sequence."""
     count = len(part.positions)
 
-    def hashed(constant: Any) -> HashedColumn:
+    def hashed(constant: Value | Parameter) -> HashedColumn:
         if isinstance(constant, Parameter):
             return constant_hashes(part.columns[constant.name])
         return repeated_hash(constant, count)
