@@ -154,7 +154,7 @@ def test_whatever_is_kept_is_printed(run: Run, tmp_path: Path, spark: SparkSessi
 
 def test_blank_lines_are_passed_over_and_ids_may_have_dots(run: Run, tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text('{"k": {"id": "e1"}, "a": 1}\n\n  \n{"k.id": "e2", "a": 1}\n')
-    done = run("match", tmp_path / "events.jsonl", "-s", "a = 1", "--id-field", "k.id")
+    done = run("match", tmp_path / "events.jsonl", "-s", "a = 1", "--id-field", "k.id", "--threads", "2")
     assert done.exit_code == 0, done.stderr
     assert pairs(done.stdout) == {("s1", "e1"), ("s1", "e2")}
 

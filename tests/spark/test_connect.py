@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark.test_matching import LAYOUTS, expected, pairs, workload
 from tocsin.errors import SparkError
+from tocsin.index import SubscriptionIndex
 from tocsin.spark import match, worker_python
 from tocsin.spark.session import session
 from tocsin.spark.session_kinds import has_local_master, is_connect, is_speculative
@@ -118,6 +119,34 @@ def test_an_index_in_a_temporary_folder_needs_the_server_s_machine(
     with pytest.raises(SparkError, match="give `folder`"):
         match(events, {"x": "a = 1"})
     assert match(events, {"x": "a = 1"}, folder=tmp_path / "index").count() == 1
+
+
+def test_for_each_batch_runs_on_the_server_with_the_newest_generation(
+    connect: SparkSession, tmp_path: Path
+) -> None:
+    index = SubscriptionIndex(tmp_path / "index")
+    index.subscribe("a = 1", id="x")
+    index.publish()
+    events, place, notes = str(tmp_path / "events"), str(tmp_path / "index"), str(tmp_path / "notes")
+    connect.createDataFrame([("e1", 1)], "event_id string, a int").write.parquet(events)
+
+    def each(batch: Any, _: int) -> None:
+        from tocsin.spark import match as match_there  # noqa: PLC0415 - it is a process of the server
+
+        match_there(batch, place).write.mode("append").parquet(notes)
+
+    stream = connect.readStream.schema("event_id string, a int").parquet(events)
+    for _ in range(2):
+        writer = stream.writeStream.foreachBatch(each).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        query.awaitTermination()
+        assert query.exception() is None
+        for commit in (tmp_path / "checkpoint" / "commits").glob("*0*"):
+            commit.unlink()  # as if the run had been killed before the commit
+        index.subscribe(f"a = {index.generation + 1}", id=f"y{index.generation}")
+        index.publish()
+    rows = connect.read.parquet(notes).collect()
+    assert sorted((row["subscription"], row["generation"]) for row in rows) == [("x", 1), ("x", 2)]
 
 
 def test_settings_that_a_server_cannot_take_are_refused() -> None:

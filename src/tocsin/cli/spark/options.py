@@ -42,7 +42,7 @@ Source: TypeAlias = Annotated[
 Master: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="Where Spark runs: local[N], or a cluster's address.",
+        help="Where Spark runs: local[N], a cluster's address, or sc://HOST:PORT.",
         show_default="local[*], or what spark-submit says",
         rich_help_panel=_CLUSTER,
     ),
@@ -110,6 +110,12 @@ class MatchOptions(common.OptionGroup):
         list[str] | None, typer.Option(help="A column of the events to write with each notification.")
     ] = None
     values: Annotated[bool, typer.Option("--values", help="Write the values that are selected.")] = False
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="The threads that a worker matches with.", show_default="the cores of its task"
+        ),
+    ] = None
     input_format: common.InputFormat = None
     stream: common.Stream = None
     time_field: common.TimeField = None
@@ -121,7 +127,12 @@ class MatchOptions(common.OptionGroup):
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of `match` and `Pipeline`."""
-        return {"stream": self.stream, "keep": self.keep or [], "values": self.values}
+        return {
+            "stream": self.stream,
+            "keep": self.keep or [],
+            "values": self.values,
+            "threads": self.threads,
+        }
 
 
 @dataclass(frozen=True)
