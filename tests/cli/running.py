@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
+
+_CACHES: Final = ("TOCSIN_CACHE_DIR", "XDG_CACHE_HOME")  # where compiled kernels are
 
 
 def tocsin(*arguments: str | Path, stdin: str | bytes = "") -> subprocess.CompletedProcess[str]:
@@ -30,5 +33,6 @@ def run_module(
             "NO_COLOR": "1",
             "PYTHONUTF8": "1",
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            **{name: os.environ[name] for name in _CACHES if name in os.environ},
         },
     )

@@ -159,8 +159,8 @@ def test_bytes_are_printed_in_three_digits(count: float, text: str) -> None:
 @pytest.mark.parametrize("option", ["--json", "--html"])
 def test_a_file_that_cannot_be_written_is_refused_before_the_run(option: str, tmp_path: Path) -> None:
     done = simulate(option, tmp_path / "nowhere" / "file")
-    assert done.exit_code == 2
-    assert "there is no folder" in done.output
+    assert isinstance(done.exception, TocsinError)
+    assert "there is no folder" in str(done.exception)
     assert "overlay hops" not in done.output
 
 

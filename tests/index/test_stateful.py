@@ -22,7 +22,7 @@ from tocsin.engine import ManualClock
 from tocsin.engine.saving.stateful import fill_engine
 from tocsin.errors import ApplyError, LanguageError, SavedIndexError, SubscriptionError, TocsinError
 from tocsin.index import IndexReader, StatefulSubscription, StatefulSubscriptions, SubscriptionIndex
-from tocsin.index.numbered import NumberedSubscriptions
+from tocsin.index.numbered import HeldSubscriptions
 from tocsin.language import parse
 from tocsin.model.options import SubscriptionOptions, Validity
 
@@ -457,7 +457,7 @@ def test_a_change_of_sequences_that_broke_off_is_not_published(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(NumberedSubscriptions, "_set", interrupt)
+        patch.setattr(HeldSubscriptions, "_set", interrupt)
         with pytest.raises(KeyboardInterrupt):
             index.subscribe(RISE, id="t")
     with pytest.raises(SavedIndexError, match="open the index again"):

@@ -314,13 +314,13 @@ def check_standard_input(*sources: str | Path | None) -> None:
 
 
 def to_be_written(path: Path | None) -> Path | None:
-    """Return `path`, or raise `BadParameter` before a long run if the file cannot be written."""
+    """Return `path`, or raise `TocsinError` before a long run if the file cannot be written."""
     if path is None or is_standard(path):
         return path
     if not path.parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {path.parent}; make it first")
+        raise TocsinError(f"there is no folder {path.parent}; make it first")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise typer.BadParameter(f"{path} cannot be written")
+        raise TocsinError(f"{path} cannot be written")
     return path
 
 

@@ -27,7 +27,7 @@ IndexedFilter: TypeAlias = CompiledSubscription[CompiledFilter]
 _SAMPLE: Final = 50_000
 
 
-class Addition(Struct, frozen=True):
+class WaitingFilters(Struct, frozen=True):
     """Subscriptions that wait to be placed; their numbers in `batch` count from 0."""
 
     ids: Sequence[str]
@@ -47,7 +47,7 @@ class Addition(Struct, frozen=True):
         return found
 
     @classmethod
-    def of(cls, subscriptions: Mapping[str, IndexedFilter]) -> Iterator[Addition]:
+    def of(cls, subscriptions: Mapping[str, IndexedFilter]) -> Iterator[WaitingFilters]:
         """Return compiled filters by id, those of equal validity together."""
         by_validity: dict[Validity, dict[str, IndexedFilter]] = {}
         for id_, one in subscriptions.items():
@@ -66,7 +66,7 @@ class Addition(Struct, frozen=True):
     @classmethod
     def of_records(
         cls, records: Sequence[Record], validity: Validity, conjunctions: Sequence[Sequence[Conjunction]]
-    ) -> Addition:
+    ) -> WaitingFilters:
         """Return subscriptions of a shard, given the conjunctions of each."""
         batch = ConjunctionBatch(
             tuple(
@@ -81,7 +81,7 @@ class Addition(Struct, frozen=True):
     @classmethod
     def of_rows(
         cls, made: TemplateBatch[CompiledFilter], validity: Validity, positions: Sequence[int] | None = None
-    ) -> Addition:
+    ) -> WaitingFilters:
         """Return the subscriptions of a template's rows, or of those at some positions."""
         rows, ids = made.rows, made.ids
         if positions is not None and len(positions) < len(ids):
@@ -120,9 +120,9 @@ def filter_of(conjunctions: Sequence[Conjunction], select: str | None) -> Filter
     return Filter(any_of(parts), streams.pop(), () if select is None else parse_select(select))
 
 
-def merge_additions(waiting: Sequence[Addition]) -> Iterator[Addition]:
+def merge_additions(waiting: Sequence[WaitingFilters]) -> Iterator[WaitingFilters]:
     """Return the additions; those of one subscription each are joined by validity."""
-    single: dict[Validity, list[Addition]] = {}
+    single: dict[Validity, list[WaitingFilters]] = {}
     for one in waiting:
         if len(one.ids) == 1:
             single.setdefault(one.validity, []).append(one)
@@ -134,7 +134,7 @@ def merge_additions(waiting: Sequence[Addition]) -> Iterator[Addition]:
             for number, one in enumerate(several)
             for group in one.batch.groups
         ]
-        yield Addition(
+        yield WaitingFilters(
             [one.ids[0] for one in several],
             ConjunctionBatch(tuple(groups)),
             validity,

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.index.additions import Addition, filter_of, merge_additions, sample_conjunctions
+from tocsin.index.additions import WaitingFilters, filter_of, merge_additions, sample_conjunctions
 from tocsin.index.generations import ShardEntry
 from tocsin.index.placement import Placement, Route, Routes
 from tocsin.index.shard import ShardDraft
@@ -49,7 +49,7 @@ class Contents:
         self._matcher = matcher
         self._options = dict(options or {})
         self.drafts = self._new_drafts()
-        self._waiting: list[Addition] = []
+        self._waiting: list[WaitingFilters] = []
         self._waiting_ids: dict[str, None] = {}
 
     def take(self, drafts: Sequence[ShardDraft], placement: Placement) -> None:
@@ -78,7 +78,7 @@ class Contents:
         """Return whether anything differs from the saved state."""
         return bool(self._waiting or self.changed)
 
-    def add(self, addition: Addition) -> None:
+    def add(self, addition: WaitingFilters) -> None:
         """Add subscriptions; their ids must be new."""
         self.attributes.update(addition.attributes())
         self._wait(addition)
@@ -150,13 +150,13 @@ class Contents:
                 number = draft.registry.subscriptions.number
                 for validity, records in draft.registry.records().items():
                     of_each = [conjunctions[number(record.id)] for record in records]
-                    self._wait(Addition.of_records(records, validity, of_each))
+                    self._wait(WaitingFilters.of_records(records, validity, of_each))
             self.settle()
 
     def _new_drafts(self) -> list[ShardDraft]:
         return [ShardDraft.new(self._matcher, self._options) for _ in range(self.shards)]
 
-    def _wait(self, addition: Addition) -> None:
+    def _wait(self, addition: WaitingFilters) -> None:
         self._waiting.append(addition)
         self._waiting_ids.update(dict.fromkeys(addition.ids))
 
@@ -167,7 +167,7 @@ class Contents:
         yield
         self.is_torn = was_torn
 
-    def _fill(self, shard: int, one: Addition, positions: NDArray[np.int64]) -> None:
+    def _fill(self, shard: int, one: WaitingFilters, positions: NDArray[np.int64]) -> None:
         """Add the subscriptions of an addition at some positions to the draft of a shard."""
         draft = self.drafts[shard]
         ids = [one.ids[position] for position in positions.tolist()]

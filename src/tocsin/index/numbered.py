@@ -24,7 +24,7 @@ NOTHING: Final = -1
 _FEW: Final = 64  # ids up to which each is looked up by itself
 
 
-class Group(NamedTuple):
+class CommonRun(NamedTuple):
     """Subscriptions that came together: the number of the group, and the stream that they publish."""
 
     number: int = NOTHING
@@ -38,7 +38,7 @@ class _Columns(NamedTuple):
     publishes: Int64s  # [slot] NOTHING, or the code of a name
 
 
-class NumberedSubscriptions:
+class HeldSubscriptions:
     """Subscriptions in the order they came, by id. Inside they are known by slots, which are given again."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class NumberedSubscriptions:
         new: Sequence[tuple[str, CompiledSubscription[Any], str]],
         numbers: Int64s,
         added: int,
-        groups: Sequence[Group],
+        groups: Sequence[CommonRun],
     ) -> None:
         """Add subscriptions, each with its id, its text and its group, under these numbers."""
         begin = 0
@@ -81,7 +81,7 @@ class NumberedSubscriptions:
         options: SubscriptionOptions,
         numbers: Int64s,
         added: int,
-        group: Group,
+        group: CommonRun,
     ) -> None:
         """Add the rows of a template under these numbers."""
         slots = self._enter(made.ids, options, made.hashes)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tocsin.index.contents import written
 from tocsin.index.generations import StatefulEntry
-from tocsin.index.numbered import NOTHING, Group, NumberedSubscriptions
+from tocsin.index.numbered import NOTHING, CommonRun, HeldSubscriptions
 from tocsin.index.query_checks import QueryChecks
 from tocsin.index.stateful import StatefulParts, StatefulSubscriptions
 from tocsin.index.storage import Storage
@@ -54,11 +54,11 @@ class StatefulContents:
 
     def __init__(self) -> None:
         self.tables = TableCatalog()
-        self.linked = NumberedSubscriptions()
+        self.linked = HeldSubscriptions()
         self.linked_streams: frozenset[str] = frozenset()
         self.is_changed = False
         self.is_torn = False  # whether a change was interrupted
-        self._held = NumberedSubscriptions()
+        self._held = HeldSubscriptions()
         self._ticks: dict[str, int] = {}  # as they were loaded; `_checks` knows the present ones
         self._checks: QueryChecks | None = None  # made when they are needed
         self._groups = 0  # ever made
@@ -216,7 +216,7 @@ class StatefulContents:
         if linked:
             entries = [(id_, one, _text_of(one)) for id_, one in linked.items()]
             count = len(linked)
-            self.linked.add(entries, self._numbers(count), generation, [Group()] * count)
+            self.linked.add(entries, self._numbers(count), generation, [CommonRun()] * count)
             self.is_changed = True
 
     def link_rows(self, made: TemplateBatch[Any], options: SubscriptionOptions, generation: int) -> None:
@@ -224,7 +224,7 @@ class StatefulContents:
         query = made.template.query
         if isinstance(query, Filter) and query.stream in self.linked_streams and len(made.ids):
             numbers = self._numbers(len(made.ids))
-            self.linked.add_rows(made, options, numbers, generation, Group())
+            self.linked.add_rows(made, options, numbers, generation, CommonRun())
             self.is_changed = True
 
     def unlink(self, ids: Sequence[str]) -> None:
@@ -247,7 +247,7 @@ class StatefulContents:
             (id_, CompiledSubscription(None, None, options, text), text) for id_, text, options in found
         ]
         count = len(entries)
-        self.linked.add(entries, self._numbers(count), generation, [Group()] * count)
+        self.linked.add(entries, self._numbers(count), generation, [CommonRun()] * count)
         self.linked_streams = streams
         self.is_changed = True
 
@@ -295,14 +295,14 @@ class StatefulContents:
             self._held.set_groups(slots, [one.number for one in groups])
         return checks
 
-    def _add_group(self, checks: QueryChecks, compiled: object, size: int, id_: str) -> Group:
+    def _add_group(self, checks: QueryChecks, compiled: object, size: int, id_: str) -> CommonRun:
         """Add subscriptions that came together, and return their group; views are in none."""
         if not isinstance(compiled, CompiledSequences):
-            return Group()
+            return CommonRun()
         group, self._groups = self._groups, self._groups + 1
         checks.add(group, compiled, id_)
         self._left[group] = size
-        return Group(group, compiled.compiled.publishes)
+        return CommonRun(group, compiled.compiled.publishes)
 
     @contextmanager
     def _replacing(self, removed: Sequence[str]) -> Iterator[QueryChecks]:

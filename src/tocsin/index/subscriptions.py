@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace as replaced
 
 from tocsin.formats.event_reader import now_in_microseconds
-from tocsin.index.additions import Addition
+from tocsin.index.additions import WaitingFilters
 from tocsin.index.contents import Contents, IndexPart, save_shard, written
 from tocsin.index.generations import FORMAT, Generation, Generations, ShardEntry
 from tocsin.index.placement import Placement, Routes
@@ -390,7 +390,7 @@ class SubscriptionIndex:
         if gone or others:
             self._stateful.exchange(gone, others, self.generation + 1)
         self._remove_filters(removed, gone)
-        for addition in Addition.of(filters):
+        for addition in WaitingFilters.of(filters):
             self._contents.add(addition)
         self._stateful.link(filters, self.generation + 1)
 
@@ -406,7 +406,7 @@ class SubscriptionIndex:
         self._stateful.exchange(gone, {}, generation)
         self._remove_filters(removed, gone)
         if made.ids:
-            self._contents.add(Addition.of_rows(made, options.validity))
+            self._contents.add(WaitingFilters.of_rows(made, options.validity))
             self._stateful.link_rows(made, options, generation)
 
     def _remove_filters(self, removed: Sequence[str], others: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tocsin.index import SubscriptionIndex
-from tocsin.index.additions import Addition, sample_conjunctions
+from tocsin.index.additions import WaitingFilters, sample_conjunctions
 from tocsin.index.contents import IndexPart, PartBuilder
 from tocsin.index.generations import ShardEntry
 from tocsin.index.placement import Placement, Routes
@@ -110,7 +110,7 @@ class _Task(Struct, frozen=True):
 class _Read(Struct, frozen=True):
     """Some rows: the filters made from them, the sequences and views, and the errors of faulty ones, by id."""
 
-    additions: list[Addition]
+    additions: list[WaitingFilters]
     errors: Sequence[tuple[str | None, str]]
     others: Sequence[GivenText] = ()
 
@@ -125,7 +125,7 @@ class _Texts(Struct, frozen=True):
         compiled, errors = self._compile(batch)
         filters = {id_: one for id_, one in compiled.items() if one.is_filter}
         others = [GivenText.of(id_, one) for id_, one in compiled.items() if not one.is_filter]
-        return _Read(list(Addition.of(filters)), [(error.id, error.reason) for error in errors], others)
+        return _Read(list(WaitingFilters.of(filters)), [(error.id, error.reason) for error in errors], others)
 
     def filters_on(self, streams: Set[str], batch: Any) -> list[GivenText]:
         """Return the filters of a record batch that name one of these streams."""
@@ -159,7 +159,7 @@ class _TemplateRows(Struct, frozen=True):
         made = self._made(batch)
         names = batch.column(self.id)
         errors = [(str(names[error.row or 0].as_py()), str(error)) for error in made.errors]
-        return _Read([Addition.of_rows(made, Validity())] if made.ids else [], errors)
+        return _Read([WaitingFilters.of_rows(made, Validity())] if made.ids else [], errors)
 
     def _made(self, batch: Any) -> TemplateBatch[CompiledFilter]:
         rows = pa.Table.from_batches([batch])

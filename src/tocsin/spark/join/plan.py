@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType, LongType, StringType, StructType
 
 from tocsin.formats.column_blocks import ROW_SPECIFIC
 from tocsin.index import IndexReader, SubscriptionIndex
-from tocsin.index.additions import Addition
+from tocsin.index.additions import WaitingFilters
 from tocsin.index.contents import PartBuilder
 from tocsin.index.placement import Placement
 from tocsin.index.shard import ShardDraft
@@ -48,7 +48,7 @@ class JoinResult(Struct, frozen=True):
     """The notifications of the join, and the subscriptions that remain for an index."""
 
     notifications: DataFrame
-    remaining: list[Addition]
+    remaining: list[WaitingFilters]
 
 
 def join_notifications(
@@ -269,7 +269,7 @@ class Split(Struct, frozen=True):
     """Subscriptions by their matcher; one that no event satisfies is in neither list."""
 
     by_sql: list[SqlSubscription]
-    remaining: list[Addition]
+    remaining: list[WaitingFilters]
 
 
 def split(reader: IndexReader, generation: int, checker: Checker, *, may_select: bool) -> Split:
@@ -290,12 +290,12 @@ def split(reader: IndexReader, generation: int, checker: Checker, *, may_select:
                 elif checks:
                     found.by_sql.append(SqlSubscription(record.id, validity, checks))
             if left:
-                found.remaining.append(Addition.of_records(left, validity, of_left))
+                found.remaining.append(WaitingFilters.of_records(left, validity, of_left))
     return found
 
 
 def index_remaining(
-    remaining: Sequence[Addition],
+    remaining: Sequence[WaitingFilters],
     place: str | os.PathLike[str],
     matcher: str | None,
     options: Mapping[str, Any] | None,
