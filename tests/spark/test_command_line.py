@@ -228,14 +228,7 @@ def test_run_matches_a_stream_and_goes_on_from_where_it_was(run: Run, tmp_path: 
 RISE = "from stock a next stock b where b.a > a.a"
 
 
-def test_an_index_takes_all_kinds_and_what_matches_refuses_them_before_spark_starts(
-    events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def start(*_: object, **__: object) -> None:
-        raise AssertionError("Spark was started")
-
-    monkeypatch.setattr("tocsin.spark.session.session", start)
-
+def test_an_index_takes_all_kinds(tmp_path: Path) -> None:
     def invoke(*arguments: str | Path) -> Result:
         return CliRunner().invoke(app, ["spark", *map(str, arguments)])
 
@@ -248,23 +241,6 @@ def test_an_index_takes_all_kinds_and_what_matches_refuses_them_before_spark_sta
     assert "before they are subscribed" in str(done.exception)
     done = invoke("publish", tmp_path / "other", "-s", best)
     assert "`--table stock=KEY`" in done.stderr
-    (tmp_path / "subs.txt").write_text(f"f: a > 7\nbad: a =\nrise: {RISE}\n")
-    (tmp_path / "rows.csv").write_text("p\n7\n")
-    template = ("--template", f"{RISE} and b.a > :p", "--parameters", tmp_path / "rows.csv")
-    sources: dict[str, tuple[str | Path, ...]] = {
-        "s2": ("-s", "a > 7", "-s", RISE),
-        "rise": ("-f", tmp_path / "subs.txt"),
-        "template": template,
-        str(index): ("--index", index),
-    }
-    run: tuple[str | Path, ...] = ("run", "--checkpoint", tmp_path / "c", "--sink", tmp_path / "n")
-    for name, given in sources.items():
-        for command, *options in (("match",), run):
-            done = invoke(command, events, "--id-field", "id", *options, *given)
-            assert done.exit_code != 0
-            assert f"{name}: here are sequences or views" in str(done.exception)
-    done = invoke("backtest", events, "-s", RISE, "--time-field", "at")
-    assert "s1: here are sequences or views" in f"{done.output}{done.exception}"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_the_reference_s_examples_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tocsin.spark.local_session", lambda: spark)
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 10
+    assert len(blocks) == 12
     names: dict[str, object] = {}
     for block in blocks:
         # Spark's own working directory is another.

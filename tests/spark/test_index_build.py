@@ -15,7 +15,7 @@ from tocsin import Engine, Subscription
 from tocsin.errors import SparkError, TocsinError
 from tocsin.index import IndexReader, StatefulSubscription, SubscriptionIndex
 from tocsin.language import parse
-from tocsin.spark import FromTemplate, Pipeline, build_index, match
+from tocsin.spark import FromTemplate, build_index, match
 from tocsin.spark.subscription_sources import SubscriptionSource, ensure_index, fill_index
 
 
@@ -142,16 +142,13 @@ def test_every_source_may_have_all_kinds(spark: SparkSession, tmp_path: Path) ->
     fill_index(index, template, errors.append)
     assert list(index) == ["1"]
     assert ["null is not a value" in str(error) for error in errors] == [True]
-    with pytest.raises(SparkError, match="sequences or views"):
-        ensure_index(texts, tables={"stock": "symbol"})
+    built = ensure_index(texts, tables={"stock": "symbol"})
+    with pytest.raises(SparkError, match="declared where it is published"):
+        ensure_index(built, tables={"stock": "symbol"})
 
 
-def test_what_matches_filters_only_refuses_the_others(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_was_planned_for_filters_alone_says_so(spark: SparkSession, tmp_path: Path) -> None:
     events = spark.createDataFrame([("e1", 4.0)], "event_id string, price double")
-    with pytest.raises(
-        SparkError, match="1 subscription of the given ones, `s` first, are sequences or views"
-    ):
-        match(events, {"f": "price > 3", "s": RISE})
     index = SubscriptionIndex(tmp_path / "index")
     index.subscribe("price > 3", id="f")
     index.publish()
@@ -159,12 +156,10 @@ def test_what_matches_filters_only_refuses_the_others(spark: SparkSession, tmp_p
     index.subscribe(RISE, id="s")
     index.publish()
     assert [row.subscription for row in frame.collect()] == ["f"]  # a batch keeps its generation
-    for plan in ("index", "join"):
-        with pytest.raises(SparkError, match="1 in all; Spark matches filters only so far"):
-            match(events, tmp_path / "index", plan=plan)
-    stream = spark.readStream.schema(events.schema).parquet(str(tmp_path))
-    with pytest.raises(SparkError, match="`s` first"):
-        Pipeline(stream, {"s": RISE}, tmp_path / "notes", tmp_path / "checkpoint")
+    with pytest.raises(SparkError, match="name the column with the end of each event with `time`"):
+        match(events, tmp_path / "index")
+    with pytest.raises(SparkError, match="plan='join' matches filters alone"):
+        match(events, tmp_path / "index", plan="join")
 
 
 def test_an_index_that_cannot_be_built_raises(spark: SparkSession, tmp_path: Path) -> None:

@@ -32,12 +32,18 @@ _DAY: Final = 86_400.0
 
 def storage_of(place: str | os.PathLike[str]) -> Storage:
     """Return the storage at a path, or at a URI such as `s3a://bucket/index`."""
+    system, path = file_system_of(place)
+    return LocalStorage(Path(path)) if system is None else RemoteStorage(os.fspath(place), system, path)
+
+
+def file_system_of(place: str | os.PathLike[str]) -> tuple[Any, str]:
+    """Return the file system of a path or a URI, as Arrow has it, and the path there; None instead of that of this machine."""
     text = os.fspath(place)
     scheme, rest = urlsplit(text)[0], text.partition(":")[2]
     if len(scheme) < 2:  # none, or a drive's letter
-        return LocalStorage(Path(text))
+        return None, text
     if scheme == "file":
-        return LocalStorage(Path(unquote(urlsplit(text).path)))
+        return None, unquote(urlsplit(text).path)
     try:
         system, path = pa.fs.FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}:{rest}")
     except (ValueError, OSError, pa.ArrowException) as fault:
@@ -46,7 +52,7 @@ def storage_of(place: str | os.PathLike[str]) -> Storage:
             "(s3, gs, abfss, hdfs)",
             text,
         ) from None
-    return RemoteStorage(text, system, path)
+    return system, path
 
 
 class LocalStorage:

@@ -3,9 +3,18 @@
 from tocsin.sharding.kept_events import AddedFilters, AddedInIndex, FilterMatch
 from tocsin.sharding.output import LATE, NOTIFICATIONS, ShardOutput
 from tocsin.sharding.plan import ShardPlan
-from tocsin.sharding.router import CLOCK, EventRows, LatestEnds, Role, Routed, ShardRouter, merge_latest
+from tocsin.sharding.router import (
+    CLOCK,
+    EventRows,
+    LatestEnds,
+    Role,
+    Routed,
+    ShardRouter,
+    merge_latest,
+    rows_without_key,
+)
 from tocsin.sharding.runtime import ShardRuntime
-from tocsin.sharding.shard_state import reshard
+from tocsin.sharding.shard_state import grown, reshard, shards_of_state
 from tocsin.sharding.stateful import stateful_subscriptions
 
 __all__ = [
@@ -23,7 +32,10 @@ __all__ = [
     "ShardPlan",
     "ShardRouter",
     "ShardRuntime",
+    "grown",
     "merge_latest",
     "reshard",
+    "rows_without_key",
+    "shards_of_state",
     "stateful_subscriptions",
 ]

@@ -25,7 +25,7 @@ NOTIFICATIONS: Final = pa.schema(
         ("old", pa.string()),
         ("new", pa.string()),
         ("row", pa.int64()),  # of the event that caused it, among those given; null for one that had waited
-        ("carried", pa.binary()),  # what came with that event
+        ("carried", pa.binary()),  # what came with that one
     ]
 )
 LATE: Final = pa.schema(
@@ -33,6 +33,7 @@ LATE: Final = pa.schema(
         ("event_id", pa.string()),
         ("end", pa.int64()),
         ("reason", pa.string()),
+        ("is_late", pa.bool_()),  # or else it is no row of its table
         ("row", pa.int64()),
         ("carried", pa.binary()),
     ]
@@ -40,7 +41,7 @@ LATE: Final = pa.schema(
 
 
 class ShardOutput(Struct, frozen=True):
-    """The notifications of one call, and the events that no sequence saw since they came too late, each with a reason."""
+    """The notifications of one call, and the events that were refused: too late for sequences, or no rows of their tables."""
 
     notifications: pa.RecordBatch
     late: pa.RecordBatch
@@ -85,9 +86,9 @@ class OutputWriter:
         """Add the notification of a new filter that an event which was kept satisfies; `values` are JSON."""
         self._add(subscription, (event.id,), (event.start, event.end), cause, values=values)
 
-    def refused(self, end: int, reason: str, cause: Cause) -> None:
+    def refused(self, end: int, reason: str, cause: Cause, *, is_late: bool = False) -> None:
         """Add an event that came too late, or that is no row of its table."""
-        line = (cause.event_id, end, reason, cause.row, cause.carried)
+        line = (cause.event_id, end, reason, is_late, cause.row, cause.carried)
         for column, value in zip(self._late.values(), line, strict=True):
             column.append(value)
 

@@ -71,6 +71,11 @@ def unread_key(stream: str) -> int:
     return -1 - crc32(stream.encode())
 
 
+def rows_without_key(events: EventBatch, count: int, keys: Mapping[str, tuple[str, ...]]) -> dict[int, str]:
+    """Return the reason for each of so many rows that is of a table, and lacks an attribute of its key; `keys` are those of all tables."""
+    return _without_keys(events, keys, _Streams.of(events, count), np.ones(count, dtype=np.bool_), {})
+
+
 def merge_latest(parts: Iterable[Mapping[int, int]]) -> LatestEnds:
     """Return the latest ends of events that were routed in several parts."""
     found: LatestEnds = {}
@@ -114,13 +119,12 @@ class ShardRouter:
         present[list(rows.skipped)] = False
         streams = _Streams.of(rows.events, count)
         hashes: dict[str, HashedColumn] = {}
-        refused: dict[int, str] = {}
+        refused = _without_keys(rows.events, plan.keys, streams, present, hashes)
+        present[list(refused)] = False
         for name, there in plan.tables.items():
             own = streams.mask(name) & present
             if own.any():
-                refused |= _without_key(StoredTable(name, plan.keys[name]), own, rows.events, hashes)
-                present[list(refused)] = False
-                roles[np.ix_(own & present, there)] |= Role.TABLE
+                roles[np.ix_(own, there)] |= Role.TABLE
         ordinary = present & ~_deletions(rows.events, count)
         latest = self._latest(rows.ends, streams, ordinary)
         masks = streams.masks(ordinary)
@@ -224,16 +228,24 @@ def _kept(events: TimedBatch) -> tuple[Int64s, list[str]]:
     return rows, [events.event(row).id for row in rows.tolist()]
 
 
-def _without_key(
-    table: StoredTable, rows: Bools, events: EventBatch, hashes: dict[str, HashedColumn]
+def _without_keys(
+    events: EventBatch,
+    keys: Mapping[str, tuple[str, ...]],
+    streams: _Streams,
+    present: Bools,
+    hashes: dict[str, HashedColumn],
 ) -> dict[int, str]:
-    """Return the reason for each row that lacks an attribute of the table's key, or that has an opaque value there."""
+    """Return the reason for each row that lacks an attribute of its table's key, or that has an opaque value there."""
     refused: dict[int, str] = {}
-    for path in reversed(table.key):
-        if path not in hashes:
-            hashes[path] = event_hashes(events, path)
-        missing = str(table.missing_key(path))
-        refused |= dict.fromkeys(np.flatnonzero(rows & ~hashes[path].present).tolist(), missing)
+    for name, key in keys.items():
+        own = streams.mask(name) & present
+        if not own.any():
+            continue
+        for path in reversed(key):  # the first one that is missing is reported
+            if path not in hashes:
+                hashes[path] = event_hashes(events, path)
+            missing = str(StoredTable(name, key).missing_key(path))
+            refused |= dict.fromkeys(np.flatnonzero(own & ~hashes[path].present).tolist(), missing)
     return refused
 
 

@@ -83,6 +83,17 @@ class ShardRuntime:
         self._change_generation(generation, schemes)
         self._follow(stateful, _NO_UNITS)
 
+    def go_back(self, state: bytes) -> None:
+        """Take up a state of the same shard and of the present generation, in place of all that has happened since."""
+        saved = ShardState.unpack(state)
+        if saved.generation != self.generation:
+            raise SavedError(f"this is a state of generation {saved.generation}, not of {self.generation}")
+        self._restored(saved)
+        self._pending = OutputWriter(self.generation)
+        for name, unit in self._units.items():
+            unit.saw(self._latest)
+            unit.restore(saved.units[name])
+
     def meet(self, added_filters: AddedFilters) -> None:
         """Have the events that are kept meet filters that came since the generation before; the next call returns them."""
         self._kept.meet(added_filters, self._pending)
@@ -93,13 +104,13 @@ class ShardRuntime:
         roles: Int64s,
         latest: Mapping[int, int],
         *,
-        carried: Sequence[Any] | None = None,
+        carried: Sequence[bytes | None] | None = None,
     ) -> ShardOutput:
         """Process events in the order of their end, with the roles that the router gave them.
 
         `latest` are the latest ends of all events that came with this call or before it, to any shard; call it with no events,
-        too, since time passes. `carried` has bytes for each event, which notifications return with the event that caused
-        them.
+        too, since time passes. `carried` has bytes for each event, which notifications return if the event that caused them
+        came with an earlier call.
         """
         ends = events.ends
         if (ends[1:] < ends[:-1]).any():
@@ -109,7 +120,7 @@ class ShardRuntime:
         ready = {tick: self._on_time(tick, own, output) for tick, own in self._by_tick(turn)}
         self._latest = merge_latest((self._latest, latest))
         for position in np.flatnonzero(roles & np.int64(Role.KEPT)).tolist():
-            self._kept.add(Waiting(events.event(position), 0, turn.cause(position).carried))
+            self._kept.add(Waiting(events.event(position), 0, turn.carried(position)))
         turns = {}
         for tick in {*ready, *self._waiting}:
             room = self._waiting.setdefault(tick, WaitingRoom())
@@ -224,7 +235,7 @@ class ShardRuntime:
         for position in np.flatnonzero(is_late & ((turn.roles & np.int64(Role.REPORTS_LATE)) != 0)).tolist():
             end = int(turn.events.ends[position])
             reason = f"it ended at {end}, before the watermark at {watermark}: it is late"
-            output.refused(end, reason, turn.cause(position))
+            output.refused(end, reason, turn.cause(position), is_late=True)
         return turn.where(~is_late)
 
     def _watermark(self, tick: int) -> int:

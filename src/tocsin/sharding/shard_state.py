@@ -132,6 +132,22 @@ def reshard(states: Sequence[bytes], shards: int) -> list[bytes]:
     return [read[shard % len(read)].of_shard(shard, shards).pack() for shard in range(shards)]
 
 
+def shards_of_state(state: bytes) -> tuple[int, int]:
+    """Return which shard a state is of, and how many shards there are."""
+    read = ShardState.unpack(state)
+    return read.shard, read.shards
+
+
+def grown(state: bytes, shard: int, shards: int) -> bytes:
+    """Return the state that one of more shards begins with, from that of the shard whose number is its own modulo their number so far."""
+    read = ShardState.unpack(state)
+    if shards % read.shards or shard % read.shards != read.shard:
+        raise SavedError(
+            f"shard {shard} of {shards} cannot begin with the state of shard {read.shard} of {read.shards}"
+        )
+    return read.of_shard(shard, shards).pack()
+
+
 def _packed(held: Iterable[Waiting]) -> Parts:
     every = list(held)
     roles = np.array([one.roles for one in every], dtype=np.int64)

@@ -13,7 +13,7 @@ from tocsin.structures.array_types import Bools, Int64s
 
 
 class Cause(NamedTuple):
-    """The event that caused a notification: its id, its row among those given, and what came with it."""
+    """The event that caused a notification: its id, and its row among those given; if it had waited, what came with it."""
 
     event_id: str
     row: int | None
@@ -28,7 +28,7 @@ class Turn:
         events: TimedBatch,
         roles: Int64s,
         rows: Int64s | None = None,
-        carried: Sequence[Any] | None = None,
+        carried: Sequence[bytes | None] | None = None,
     ) -> None:
         self.events = events
         self.roles = roles
@@ -54,14 +54,19 @@ class Turn:
     def cause(self, position: int) -> Cause:
         """Return an event as the cause of a notification."""
         row = position if self._rows is None else int(self._rows[position])
-        carried = None if self._carried is None else _plain(self._carried[position])
-        return Cause(self.events.event(position).id, None if row < 0 else row, carried)
+        if row < 0:
+            return Cause(self.events.event(position).id, None, self.carried(position))
+        return Cause(self.events.event(position).id, row, None)
+
+    def carried(self, position: int) -> bytes | None:
+        """Return what came with an event."""
+        return None if self._carried is None else self._carried[position]
 
     def waiting(self) -> Iterator[Waiting]:
         """Yield the events as they wait."""
         self.events.read_ahead(np.arange(len(self)))
         for position, role in enumerate(self.roles.tolist()):
-            yield Waiting(self.events.event(position), role, self.cause(position).carried)
+            yield Waiting(self.events.event(position), role, self.carried(position))
 
     def __len__(self) -> int:
         return len(self.roles)
@@ -141,10 +146,10 @@ def taken(events: TimedBatch, positions: Int64s) -> TimedBatch:
     return TimedBatch([events.events[position] for position in positions.tolist()])
 
 
-class _Chosen(Sequence[Any]):
+class _Chosen(Sequence[bytes | None]):
     """Some elements of a sequence, of which most are never asked for."""
 
-    def __init__(self, of: Sequence[Any], positions: Int64s) -> None:
+    def __init__(self, of: Sequence[bytes | None], positions: Int64s) -> None:
         self._of = of
         self._positions = positions
 
@@ -157,9 +162,3 @@ class _Chosen(Sequence[Any]):
 
 def _end(one: Waiting) -> int:
     return one.event.end
-
-
-def _plain(value: Any) -> bytes | None:
-    """Return bytes of Python, also of an Arrow scalar."""
-    found: bytes | None = value.as_py() if hasattr(value, "as_py") else value
-    return found

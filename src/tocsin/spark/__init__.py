@@ -17,6 +17,7 @@ from tocsin.spark.matching import dead_letters, match
 from tocsin.spark.pipeline import Pipeline
 from tocsin.spark.progress import BatchProgress
 from tocsin.spark.session import local_session
+from tocsin.spark.stateful.growth import grow
 from tocsin.spark.statistics import statistics
 from tocsin.spark.subscription_sources import FromTemplate
 
@@ -28,6 +29,7 @@ __all__ = [
     "backtest",
     "build_index",
     "dead_letters",
+    "grow",
     "local_session",
     "match",
     "statistics",

@@ -25,6 +25,8 @@ _PLAIN: Final = (
     types.StringType,
 )  # no value of these types makes a row invalid
 _OWN: Final = ("subscription", "event_id", "time", "generation", "values", "reason")
+STATEFUL_COLUMNS: Final = ("event_ids", "start", "old", "new")
+"""The columns that notifications have besides, where there are sequences and views."""
 
 
 class LayoutOptions(TypedDict, total=False):
@@ -36,6 +38,7 @@ class LayoutOptions(TypedDict, total=False):
     stream_column: str | None
     payload: str | None
     struct: str | None
+    valid_until: str | None
 
 
 def resolve_layout(
@@ -47,6 +50,7 @@ def resolve_layout(
     stream_column: str | None = None,
     payload: str | None = None,
     struct: str | None = None,
+    valid_until: str | None = None,
 ) -> EventLayout:
     """Return where the parts of an event stand in a DataFrame; raise `SparkError` if a column is missing or unfit."""
     _check_columns(events, event_id=event_id, stream_column=stream_column, payload=payload, struct=struct)
@@ -57,18 +61,14 @@ def resolve_layout(
     texts = (types.StringType, types.BinaryType)
     _check_type(events, payload, texts, "the payload is JSON in a column of strings or binary; `{}` is {}")
     _check_type(events, struct, types.StructType, "`{}` is {}, not a struct")
-    inside = time if time is not None and payload is not None and time not in events.columns else None
-    if time is not None and inside is None:
-        _check_columns(events, time=time)
-        remedy = f"convert it, for example with to_timestamp({time})"
-        reason = f"`{{}}` is {{}}; a time is a timestamp, or an integer that counts ticks: {remedy}"
-        _check_type(events, time, (types.IntegralType, *_TIMES), reason)
+    column, inside = _time_column(events, "time", time, payload)
+    until, until_inside = _time_column(events, "valid_until", valid_until, payload)
     unfit = "a stream's name is a string; `{}` is {}: cast it to string"
     _check_type(events, stream_column, types.StringType, unfit)
     own = payload is None and struct is None
     return EventLayout(
         event_id,
-        CLOCK if time is None or inside is not None else time,
+        column or CLOCK,
         time is None,
         inside,
         _own_columns(events) if own else None,
@@ -76,7 +76,24 @@ def resolve_layout(
         payload,
         stream,
         stream_column,
+        until,
+        until_inside,
     )
+
+
+def _time_column(
+    events: DataFrame, what: str, name: str | None, payload: str | None
+) -> tuple[str | None, str | None]:
+    """Return the column of a time, or else the attribute of the payload that holds it; neither if there is no name."""
+    if name is None:
+        return None, None
+    if payload is not None and name not in events.columns:
+        return None, name
+    _check_columns(events, **{what: name})
+    remedy = f"convert it, for example with to_timestamp({name})"
+    reason = f"`{{}}` is {{}}; a time is a timestamp, or an integer that counts ticks: {remedy}"
+    _check_type(events, name, (types.IntegralType, *_TIMES), reason)
+    return name, None
 
 
 def _check_type(events: DataFrame, name: str | None, kinds: Any, reason: str) -> None:
@@ -130,13 +147,14 @@ def _check_columns(events: DataFrame, **named: str | None) -> None:
             raise SparkError(f"Spark does not hand {text} to Python: cast `{name}` to another type")
 
 
-def check_keep(events: DataFrame, keep: Sequence[str]) -> None:
+def check_keep(events: DataFrame, keep: Sequence[str], *, is_stateful: bool = False) -> None:
     """Raise `SparkError` unless these columns can be returned with notifications."""
+    own = (*_OWN, *STATEFUL_COLUMNS) if is_stateful else _OWN
     if isinstance(keep, str):
         raise SparkError(f"`keep` lists columns: give [{keep!r}]")
     for name in keep:
         _check_columns(events, keep=name)
-        if name.lower() in _OWN or [one.lower() for one in keep].count(name.lower()) > 1:
+        if name.lower() in own or [one.lower() for one in keep].count(name.lower()) > 1:
             raise SparkError(f"a notification has a column `{name}` already; rename the one to keep")
 
 
@@ -147,7 +165,7 @@ def select_columns(
 
     Columns get positional names: Spark reads dots in names as paths and ignores case.
     """
-    parts = layout.event_id, layout.struct, layout.payload, layout.stream_column
+    parts = layout.event_id, layout.struct, layout.payload, layout.stream_column, layout.kept_until
     needed = [*(layout.columns or ()), *parts, *keep]
     if layout.time != CLOCK:
         needed.append(layout.time)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from tocsin.formats.files import Format, known_format
 from tocsin.model.errors import SparkError
@@ -17,6 +17,7 @@ from tocsin.spark.data_sources import register
 
 _ROW_ID: Final = "__tocsin_event"
 _ID: Final = "event_id"
+_STREAM: Final = "__tocsin_stream"
 _READERS: Final = {Format.PARQUET: "parquet", Format.CSV: "csv", Format.JSON: "json"}
 _OPTIONS: Final[Mapping[Format, Mapping[str, str]]] = {
     Format.CSV: {"header": "true", "inferSchema": "true"},
@@ -31,6 +32,7 @@ class _Request(Struct, frozen=True):
     options: Mapping[str, str]
     id_field: str | None
     time_field: str | None
+    stream_field: str | None
     is_stream: bool
 
     def load(
@@ -58,16 +60,17 @@ def read_events(
     options: Mapping[str, str] | None = None,
     id_field: str | None = None,
     time_field: str | None = None,
+    stream_field: str | None = None,
     is_stream: bool = False,
 ) -> EventSource:
     """Return the events at a path, or at an address such as `nats://host:4222/STREAM` or `kafka://host:9092/topic`.
 
     Files are JSON lines unless their name, or that of the first in a folder, says otherwise; JSON lines are read as
-    payloads without blank lines, tables as columns. `id_field` and `time_field` are attributes of the events. Without `id_field`, the
+    payloads without blank lines, tables as columns. `id_field`, `time_field` and `stream_field` are attributes of the events. Without `id_field`, the
     id of a message is its position in its stream, and that of a row of a file a number, which a stream does not have.
     `options` go to Spark's reader.
     """
-    request = _Request(spark, dict(options or {}), id_field, time_field, is_stream)
+    request = _Request(spark, dict(options or {}), id_field, time_field, stream_field, is_stream)
     scheme = urlsplit(source).scheme
     if scheme == "nats":
         return _from_nats(request, source)
@@ -95,6 +98,8 @@ def read_events(
 
 def _columns(request: _Request, frame: DataFrame) -> EventSource:
     layout = {} if request.time_field is None else {"time": request.time_field}
+    if request.stream_field is not None:
+        layout["stream_column"] = request.stream_field
     if request.id_field is not None:
         return EventSource(frame, {"event_id": request.id_field, **layout})
     numbered = frame.withColumn(_ROW_ID, functions.monotonically_increasing_id())
@@ -106,14 +111,23 @@ def _payloads(request: _Request, frame: DataFrame, payload: str, time: str | Non
     layout = {"payload": payload, "event_id": _ID}
     if request.time_field is not None or time is not None:
         layout["time"] = request.time_field or str(time)
+    if request.stream_field is not None:
+        frame = frame.withColumn(_STREAM, _inside(payload, request.stream_field))
+        layout["stream_column"] = _STREAM
     if request.id_field is not None:
-        nested = "".join(f"['{part}']" for part in request.id_field.split("."))
-        text = functions.col(payload).cast("string")
-        found = [functions.get_json_object(text, f"${path}") for path in (f"['{request.id_field}']", nested)]
-        frame = frame.withColumn(_ID, functions.coalesce(*found))
+        frame = frame.withColumn(_ID, _inside(payload, request.id_field))
     elif _ID not in frame.columns:
         frame = frame.withColumn(_ID, functions.monotonically_increasing_id())
     return EventSource(frame, layout)
+
+
+def _inside(payload: str, field: str) -> Column:
+    """Return an attribute of a column of JSON as a string; a dot is part of its name, or leads into an object."""
+    nested = "".join(f"['{part}']" for part in field.split("."))
+    text = functions.col(payload).cast("string")
+    return functions.coalesce(
+        *(functions.get_json_object(text, f"${path}") for path in (f"['{field}']", nested))
+    )
 
 
 def _from_nats(request: _Request, source: str) -> EventSource:

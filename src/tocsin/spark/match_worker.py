@@ -43,25 +43,36 @@ class MatchJob(Struct, frozen=True):
     threads: int | None = None  # that match in a worker; None for as many as cores are free
     tasks: int | None = None  # that run on this machine at a time, on a local master
     names: tuple[str, ...] = ()  # the columns' own names, if they have positional ones
+    with_stateful: bool = False  # whether there is another stage for sequences and views
 
     def named(self, batch: Any) -> Any:
         """Return a record batch with its columns' own names; added columns keep theirs."""
         return batch.rename_columns([*self.names, *batch.schema.names[len(self.names) :]])
 
+    def read(self, batch: Any, reader: IndexReader, generation: int) -> DecodedBatch:
+        """Return a record batch's rows as events; a row of a table without its key is a fault."""
+        stateful = reader.stateful(generation) if self.with_stateful else None
+        decoded = self.layout.read(batch)
+        return decoded if stateful is None else decoded.without_keyless_rows(stateful.tables)
+
 
 def match_batches(job: MatchJob, batches: Iterable[Any], *, is_routed: bool = False) -> Iterator[Any]:
     """Yield the notifications of each record batch of events."""
-    readers = _readers(job)
+    readers = reader_of_each_thread(job)
     generation = None if is_routed else _generation(job, readers[0], is_sharded=False)
 
     def matched(reader: IndexReader, batch: Any) -> Iterator[Any]:
         """Yield the notifications of a record batch."""
         if generation is not None:
-            yield from _match_shard(job, batch, reader.shard(generation, 0), generation)
+            begun = time.perf_counter()
+            read = job.read(batch, reader, generation)
+            yield from match_shard(job, batch, read, reader.shard(generation, 0), generation, begun=begun)
             return
         for rows, shard, number in _by_shard(batch):
             part = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
-            yield from _match_shard(job, part, reader.shard(number, shard), number)
+            begun = time.perf_counter()
+            read = job.read(part, reader, number)
+            yield from match_shard(job, part, read, reader.shard(number, shard), number, begun=begun)
 
     return in_threads(matched, _filled(job, batches), readers)
 
@@ -73,12 +84,12 @@ def _filled(job: MatchJob, batches: Iterable[Any]) -> Iterator[Any]:
 
 def route_batches(job: MatchJob, batches: Iterable[Any]) -> Iterator[Any]:
     """Yield each event once for every shard that may match it, with the shard and the generation."""
-    reader = _reader(job.index)
+    reader = opened_index(job.index)
     generation = _generation(job, reader, is_sharded=True)
     for batch in batches:
         if not batch.num_rows:
             continue
-        decoded = job.layout.read(job.named(batch))
+        decoded = job.read(job.named(batch), reader, generation)
         router = reader.router(generation)
         found = [(part, router.route(part.events)) for part in decoded.parts]
         rows_of = [one.rows if part.rows is None else part.rows[one.rows] for part, one in found]
@@ -110,10 +121,10 @@ def find_dead_letters(job: MatchJob, batches: Iterable[Any]) -> Iterator[Any]:
                 yield pa.RecordBatch.from_arrays(columns, names=["event_id", "reason", *job.keep])
 
 
-def _match_shard(job: MatchJob, batch: Any, shard: Shard, generation: int) -> Iterator[Any]:
-    """Yield the notifications of a batch from a shard, then its faults if the job reports them."""
-    begun = time.perf_counter()
-    decoded = job.layout.read(batch)
+def match_shard(
+    job: MatchJob, batch: Any, decoded: DecodedBatch, shard: Shard, generation: int, *, begun: float
+) -> Iterator[Any]:
+    """Yield the notifications of a batch from a shard, then its faults if the job reports them; its work began at `begun`."""
     silenced = decoded.silenced()
     for part in decoded.parts:
         ends = decoded.ends if part.rows is None else decoded.ends[part.rows]
@@ -197,14 +208,14 @@ def _by_shard(batch: Any) -> Iterator[tuple[NDArray[np.int64], int, int]]:
         yield np.flatnonzero(shards == shard), shard, generation
 
 
-def _reader(index: str) -> IndexReader:
+def opened_index(index: str) -> IndexReader:
     """Return an index, opened once per process and refreshed."""
     (reader,) = _opened(index, 1)
     return reader
 
 
-def _readers(job: MatchJob) -> Sequence[IndexReader]:
-    """Return an index for each thread: a matcher has room to work in, and takes one call at a time."""
+def reader_of_each_thread(job: MatchJob) -> Sequence[IndexReader]:
+    """Return a reader of the index for each thread: a matcher has room to work in, and takes one call at a time."""
     return _opened(job.index, job.threads or free_cores(job.tasks))
 
 
@@ -230,20 +241,26 @@ def free_cores(tasks: int | None) -> int:
     return max(1, reserved, available_cores() // tasks if tasks else 1)
 
 
-def require_filters(generation: Generation, uri: str) -> None:
-    """Raise `SparkError` if a generation of an index has a sequence or a view."""
-    if generation.stateful is not None and generation.stateful.subscriptions:
-        raise SparkError(
-            f"{uri}: the index has sequences and views, {generation.stateful.subscriptions:,} in all; Spark matches filters "
-            "only so far, `tocsin.Engine` runs sequences and views too"
-        )
+def filter_shards(reader: IndexReader, generation: int) -> int:
+    """Return on how many shards of the index the filters of a generation are; 0 if it has none."""
+    shards = reader.generation(generation).shards
+    return len(shards) if any(shard.subscriptions for shard in shards) else 0
+
+
+def has_stateful(generation: Generation) -> bool:
+    """Return whether a generation of an index has a sequence or a view."""
+    return generation.stateful is not None and generation.stateful.subscriptions > 0
 
 
 def _generation(job: MatchJob, reader: IndexReader, *, is_sharded: bool) -> int:
     """Return the generation to match with; raise `SparkError` if the plan does not fit the index's shards."""
-    number = _batch_generation(job, reader)
+    number = generation_of_batch(job, reader)
     generation = reader.generation(number)
-    require_filters(generation, job.index)
+    if has_stateful(generation) and not job.with_stateful:
+        raise SparkError(
+            f"{job.index}: sequences or views came into the index, and the stream was planned for filters alone; start it with "
+            "a new checkpoint, and with `state_shards` if there are none at that time"
+        )
     shards = len(generation.shards)
     if is_sharded is not (shards > 1):
         raise SparkError(
@@ -253,9 +270,9 @@ def _generation(job: MatchJob, reader: IndexReader, *, is_sharded: bool) -> int:
     return number
 
 
-def _batch_generation(job: MatchJob, reader: IndexReader) -> int:
+def generation_of_batch(job: MatchJob, reader: IndexReader) -> int:
     """Return the generation of the micro-batch that this task is part of, or the job's own."""
-    query, batch = _micro_batch()
+    query, batch = micro_batch_of_task()
     if job.is_pinned or query is None or batch is None:
         return job.generation
     # Object stores cannot create a file exclusively: only the first task may choose, and the others wait for it.
@@ -274,7 +291,7 @@ def _batch_generation(job: MatchJob, reader: IndexReader) -> int:
     )
 
 
-def _micro_batch() -> tuple[str | None, int | None]:
+def micro_batch_of_task() -> tuple[str | None, int | None]:
     """Return the streaming query and the micro-batch that this task is part of, if it is part of one."""
     context = TaskContext.get()
     batch = None if context is None else context.getLocalProperty(BATCH)

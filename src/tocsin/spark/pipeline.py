@@ -16,19 +16,22 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tocsin.index import SubscriptionIndex
-from tocsin.index.storage import storage_of
 from tocsin.model.errors import SparkError, TocsinError
-from tocsin.spark.event_columns import resolve_layout
+from tocsin.model.ticks import Tick
+from tocsin.spark.event_columns import LayoutOptions, resolve_layout
 from tocsin.spark.matching import check_threads, dead_letters, match_with_index
 from tocsin.spark.progress import BatchProgress, ProgressObserver
 from tocsin.spark.sinks.kafka import kafka_messages, kafka_options
+from tocsin.spark.stateful.job import StatefulOptions
 from tocsin.spark.subscription_sources import (
     Report,
     SubscriptionSource,
+    Tables,
+    Ticks,
+    ensure_index,
     fill_index,
     is_index,
     log_error,
-    require_filters,
 )
 from tocsin.spark.worker_python import ensure_worker_python
 
@@ -37,7 +40,7 @@ Sink: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Callable[[DataFra
 `{"format": "kafka", "topic": "notes", …}`; or a function that makes a writer of the notifications."""
 
 _POLL: Final = 0.2
-_LAYOUT: Final = ("event_id", "time", "stream", "stream_column", "payload", "struct")
+_LAYOUT: Final = tuple(LayoutOptions.__annotations__)
 
 
 class Pipeline:
@@ -50,7 +53,8 @@ class Pipeline:
 
     `dead_letters` is a sink for rows that are no events. `layout` are the keywords of `match` that say where events
     stand in a row: `event_id`, `time`, `payload` and so on. `trigger` is the interval of micro-batches; without it, a
-    micro-batch begins as soon as the one before has ended. `threads` is that of `match`.
+    micro-batch begins as soon as the one before has ended. `keep`, `values`, `tables`, `ticks`, `out_of_orderness`, `late`,
+    `state_shards`, `threads` and `explain` are those of `match`.
     """
 
     def __init__(
@@ -62,13 +66,19 @@ class Pipeline:
         *,
         keep: Sequence[str] = (),
         values: bool = False,
+        late: bool = False,
         shards: int | None = None,
         matcher: str | None = None,
         options: Mapping[str, Any] | None = None,
         folder: str | os.PathLike[str] | None = None,
+        tables: Tables | None = None,
+        ticks: Ticks | None = None,
+        out_of_orderness: Tick = 0,
+        state_shards: int | None = None,
         dead_letters: Sink | None = None,
         trigger: str | None = None,
         threads: int | None = None,
+        explain: bool = False,
         refresh: float = 2.0,
         on_error: Report | None = None,
         **layout: str | None,
@@ -91,6 +101,10 @@ class Pipeline:
         self._dead_letters = dead_letters
         check_threads(threads)
         self._trigger, self._threads = trigger, threads
+        self._stateful = StatefulOptions(state_shards, out_of_orderness, late)
+        self._stateful.check()
+        self._declared: dict[str, Any] = {"tables": tables, "ticks": ticks}
+        self._explain = explain
         self._refresh = refresh
         self._report = on_error or log_error
         self._layout: dict[str, Any] = layout
@@ -120,6 +134,8 @@ class Pipeline:
             values=self._values,
             timed=True,
             threads=self._threads,
+            stateful=self._stateful,
+            explain=self._explain,
         )
         observed = self._observer.notifications(notifications)
         query = self._begin(observed, self._sink, "notifications", available_now)
@@ -180,10 +196,9 @@ class Pipeline:
         source = self._subscriptions() if callable(self._subscriptions) else self._subscriptions
         with self._changing:
             before = self._index.generation
-            fill_index(self._index, source, self._report)
+            fill_index(self._index, source, self._report, **self._declared)
             if not len(self._index):
                 raise SparkError("no subscription could be read")
-            require_filters(self._index)
             number = self._index.publish()
             if number > before:
                 self._index.vacuum()
@@ -193,10 +208,7 @@ class Pipeline:
         """Return the address of the index; build or update it if it is the pipeline's own."""
         source = self._subscriptions
         if not callable(source) and is_index(source):
-            if isinstance(source, SubscriptionIndex):
-                source.publish()
-                return source.generations.storage.uri
-            return storage_of(source).uri  # type: ignore[arg-type]
+            return ensure_index(source, **self._declared)
         place = folder or f"{self._checkpoint.rstrip('/')}/tocsin-index"
         self._index = SubscriptionIndex(place, **self._made_with)
         self._seen = self._state()

@@ -12,16 +12,42 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import TimestampType
 
 from tocsin.spark.match_worker import SECONDS
+from tocsin.spark.stateful.packed_rows import Work
+from tocsin.spark.stateful.shard_notes import PART
 
 _EVENTS: Final = "tocsin_events"
 _NOTES: Final = "tocsin_notifications"
+
+
+class StatefulProgress(Struct, frozen=True):
+    """What sequences and views took of a micro-batch, in seconds of all tasks, and the bytes of their state.
+
+    `route` is finding the shards of events, `restore` taking up the state (nothing where a worker still has it), `run` the
+    processing, `snapshot` making the state's bytes, `store` handing to the state store what has changed of them.
+    """
+
+    route: float = 0.0
+    restore: float = 0.0
+    run: float = 0.0
+    snapshot: float = 0.0
+    store: float = 0.0
+    state_bytes: int = 0
+    written_bytes: int = 0
+
+    def __str__(self) -> str:
+        seconds = self.restore + self.run + self.snapshot + self.store
+        return (
+            f"routed in {self.route:.2f} s, sequences and views in {seconds:.2f} s, state {self.state_bytes / 1e6:,.1f} MB of which "
+            f"{self.written_bytes / 1e6:,.1f} were written"
+        )
 
 
 class BatchProgress(Struct, frozen=True):
     """One micro-batch: its events, notifications and times.
 
     `match_seconds` are the seconds of all tasks spent on decoding and matching events. `lag` is the age in seconds of
-    the newest event when the batch ended; None where events have no time.
+    the newest event when the batch ended; None where events have no time. `stateful` is what sequences and views took, None
+    where there is no stage for them.
     """
 
     batch: int
@@ -32,6 +58,7 @@ class BatchProgress(Struct, frozen=True):
     match_seconds: float
     generation: int | None
     lag: float | None
+    stateful: StatefulProgress | None = None
 
     @property
     def events_per_second(self) -> float:
@@ -49,6 +76,7 @@ class BatchProgress(Struct, frozen=True):
             f"batch {self.batch}: {self.events:,} events at {self.events_per_second:,.0f}/s, {self.notifications:,} "
             f"notifications at {self.notifications_per_second:,.0f}/s, matched in {self.match_seconds:.2f} s, "
             f"generation {self.generation if self.generation is not None else '-'}{lag}"
+            + ("" if self.stateful is None else f"; {self.stateful}")
         )
 
 
@@ -68,11 +96,17 @@ class ProgressObserver:
     def notifications(self, frame: DataFrame) -> DataFrame:
         """Return the notifications of a timed match, with their number and the seconds observed, without the rows of times."""
         count, newest = functions.count("subscription"), functions.max("generation")
-        seconds = functions.sum(SECONDS)
-        observed = frame.observe(
-            _NOTES, count.alias("count"), newest.alias("generation"), seconds.alias("seconds")
-        )
-        return observed.where(functions.col("subscription").isNotNull()).drop(SECONDS)
+        metrics = [count.alias("count"), newest.alias("generation")]
+        if PART not in frame.columns:
+            metrics.append(functions.sum(SECONDS).alias(Work.MATCH))
+        else:
+            part = functions.coalesce(functions.col(PART), functions.lit(Work.MATCH.value))
+            metrics += [
+                functions.sum(functions.when(part == one.value, functions.col(SECONDS))).alias(one)
+                for one in Work
+            ]
+        observed = frame.observe(_NOTES, *metrics)
+        return observed.where(functions.col(SECONDS).isNull()).drop(SECONDS, PART)
 
     def new(self, query: StreamingQuery) -> Iterator[BatchProgress]:
         """Yield the micro-batches that have ended since the last call."""
@@ -96,9 +130,26 @@ def _read(progress: Any) -> BatchProgress:
         progress.numInputRows,
         notes.get("count") or 0,
         seconds,
-        notes.get("seconds") or 0.0,
+        notes.get(Work.MATCH) or 0.0,
         notes.get("generation"),
         lag,
+        _stateful(notes),
+    )
+
+
+def _stateful(notes: dict[str, Any]) -> StatefulProgress | None:
+    """Return what the stages of sequences and views took, if they have reported it."""
+    parts = {part: notes.get(part) or 0.0 for part in Work if part is not Work.MATCH}
+    if Work.ROUTE not in notes:
+        return None
+    return StatefulProgress(
+        parts[Work.ROUTE],
+        parts[Work.RESTORE],
+        parts[Work.RUN],
+        parts[Work.SNAPSHOT],
+        parts[Work.STORE],
+        int(parts[Work.STATE_BYTES]),
+        int(parts[Work.WRITTEN_BYTES]),
     )
 
 

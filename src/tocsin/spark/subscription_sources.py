@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from pyspark.sql import DataFrame
 
-from tocsin.display.text import counted
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.index import Generations, SubscriptionIndex
 from tocsin.index.storage import storage_of
@@ -79,8 +78,8 @@ def ensure_index(
     """Return the address of the index of some subscriptions; build and publish it if the source is none.
 
     A new index is built in `folder`, or in a temporary folder that is deleted with this process, which workers on
-    other machines cannot read. `tables` are the keys of the tables that views read, `ticks` the lengths of streams' ticks; an
-    index that somebody else made must have them.
+    other machines cannot read. `tables` are the keys of the tables that views read, `ticks` the lengths of streams' ticks; a
+    published index has its own.
     """
     if isinstance(source, SubscriptionIndex):
         declare(source, tables, ticks)
@@ -90,6 +89,11 @@ def ensure_index(
         return source.generations.storage.uri
     if is_index(source):
         generations = Generations(storage_of(source))  # type: ignore[arg-type]
+        if tables or ticks:
+            raise SparkError(
+                f"{generations.storage.uri}: the tables and ticks of an index are declared where it is published; leave them "
+                "out here"
+            )
         _check_shards(generations, shards)
         return generations.storage.uri
     if folder is None and not is_local:
@@ -103,7 +107,6 @@ def ensure_index(
     fill_index(index, source, on_error or log_error, tables=tables, ticks=ticks)
     if not len(index):
         raise SparkError("no subscription could be read")
-    require_filters(index)
     index.publish()
     return index.generations.storage.uri
 
@@ -126,16 +129,6 @@ def declare(index: SubscriptionIndex, tables: Tables | None, ticks: Ticks | None
         index.table(name, key=key)
     for stream, tick in (ticks or {}).items():
         index.stream(stream, tick=tick)
-
-
-def require_filters(index: SubscriptionIndex) -> None:
-    """Raise `SparkError` if an index has a sequence or a view."""
-    ids = list(index.stateful())
-    if ids:
-        raise SparkError(
-            f"{counted(len(ids), 'subscription')} of the given ones, `{ids[0]}` first, are sequences or views; Spark matches "
-            "filters only so far, `tocsin.Engine` runs sequences and views too"
-        )
 
 
 def fill_index(

@@ -30,6 +30,9 @@ def match(
     given: options.SparkSubscriptionOptions,
     matching: options.MatchOptions,
     building: options.IndexOptions,
+    declared: options.DeclarationOptions,
+    state: options.StateOptions,
+    explain: options.Explain = False,
     plan: Annotated[
         Plan, typer.Option(help="By an index that workers open, or by an equi-join in Spark SQL.")
     ] = Plan.INDEX,
@@ -40,7 +43,7 @@ def match(
     session: options.SessionOptions,
     faults: common.Faults = None,
 ) -> None:
-    """Match a history of events against subscriptions.
+    """Match a history of events against subscriptions: filters, sequences and views.
 
     Ends with 0; with 1 if a record or a subscription had to be left out; with 2 if nothing could be done.
     """
@@ -48,18 +51,22 @@ def match(
 
     with FaultLog(faults) as log:
         subscriptions = given.source(log)
-        options.require_filters(subscriptions)
         with session.open(events, **matching.reading()) as (_, source):
             notes = match_events(
                 source.frame,
                 subscriptions,
                 **source.layout,  # type: ignore[arg-type]
-                **matching.settings(),
+                **matching.settings(events),
                 faults=True,
                 **building.settings(),
+                **declared.settings(),
+                **state.settings(),
                 plan=plan.value,
+                explain=explain,
                 on_error=log,
             )
+            if explain:
+                return
             count = _write(notes, output, log) if output is not None else _print(notes, log)
         if not session.quiet and errors.is_terminal:
             note(counted(count, "notification"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from urllib.parse import urlsplit
 
 import typer
 
@@ -14,14 +15,9 @@ from tocsin.cli import options as common
 from tocsin.cli.subscription_loading import parameter_rows, template_text
 from tocsin.cli.terminal import errors
 from tocsin.formats import Format
-from tocsin.formats.files import is_readable, is_standard, unreadable_reason
+from tocsin.formats.files import is_readable, is_standard, stem_of, unreadable_reason
 from tocsin.formats.subscription_files import Entry, read_subscriptions
-from tocsin.index import Generations
-from tocsin.index.storage import storage_of
-from tocsin.language import Template
-from tocsin.language.check import QuerySource, read_query
 from tocsin.matching.statistics import Statistics
-from tocsin.model import Filter, Query, Sequence, View
 from tocsin.model.errors import SubscriptionError, TocsinError
 
 if TYPE_CHECKING:
@@ -30,6 +26,28 @@ if TYPE_CHECKING:
     from tocsin.spark.subscription_sources import SubscriptionSource
 
 _CLUSTER = "Spark"
+
+TimeField: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--time-field",
+        help="The attribute with the time at which an event ended; without it, events end at the time of the query, and there "
+        "can be no sequences.",
+        rich_help_panel="Event fields",
+    ),
+]
+StateShards: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=4096,
+        help="The number of shards of sequences and views.",
+        show_default="8 for a stream, else Spark's shuffle partitions",
+    ),
+]
+Explain: TypeAlias = Annotated[
+    bool, typer.Option("--explain", help="Print the stages, the shards and what travels, and end.")
+]
 
 Source: TypeAlias = Annotated[
     str,
@@ -70,6 +88,19 @@ class SessionOptions(common.OptionGroup):
     quiet: common.Quiet = False
 
     @contextmanager
+    def session(self) -> Iterator[Any]:
+        """Start a session, yield it, and stop it."""
+        from tocsin.spark.session import session  # noqa: PLC0415 - imports Spark
+
+        settings: dict[str, Any] = {"spark.ui.showConsoleProgress": errors.is_terminal and not self.quiet}
+        with nullcontext() if self.quiet else errors.status("starting Spark"):
+            spark = session(self.master, **{**settings, **pairs(self.conf, "--conf")})
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+    @contextmanager
     def open(
         self,
         source: str,
@@ -77,16 +108,12 @@ class SessionOptions(common.OptionGroup):
         input_format: Format | None = None,
         id_field: str | None = None,
         time_field: str | None = None,
+        stream_field: str | None = None,
         is_stream: bool = False,
     ) -> Iterator[tuple[Any, EventSource]]:
         """Start a session, yield it with the events, and stop it."""
-        from tocsin.spark.session import session  # noqa: PLC0415 - imports Spark
-
-        settings: dict[str, Any] = {"spark.ui.showConsoleProgress": errors.is_terminal and not self.quiet}
-        with nullcontext() if self.quiet else errors.status("starting Spark"):
-            spark = session(self.master, **{**settings, **pairs(self.conf, "--conf")})
-        try:
-            from tocsin.spark.event_sources import read_events  # noqa: PLC0415
+        with self.session() as spark:
+            from tocsin.spark.event_sources import read_events  # noqa: PLC0415 - imports Spark
 
             events = read_events(
                 spark,
@@ -95,11 +122,10 @@ class SessionOptions(common.OptionGroup):
                 options=pairs(self.option, "--option"),
                 id_field=id_field,
                 time_field=time_field,
+                stream_field=stream_field,
                 is_stream=is_stream,
             )
             yield spark, events
-        finally:
-            spark.stop()
 
 
 @dataclass(frozen=True)
@@ -118,20 +144,45 @@ class MatchOptions(common.OptionGroup):
     ] = None
     input_format: common.InputFormat = None
     stream: common.Stream = None
-    time_field: common.TimeField = None
+    time_field: TimeField = None
     id_field: common.IdField = None
+    stream_field: common.StreamField = None
+    valid_until_field: common.ValidUntilField = None
 
     def reading(self) -> dict[str, Any]:
         """Return the arguments of `SessionOptions.open`."""
-        return {"input_format": self.input_format, "id_field": self.id_field, "time_field": self.time_field}
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of `match` and `Pipeline`."""
         return {
-            "stream": self.stream,
+            "input_format": self.input_format,
+            "id_field": self.id_field,
+            "time_field": self.time_field,
+            "stream_field": self.stream_field,
+        }
+
+    def settings(self, source: str) -> dict[str, Any]:
+        """Return the arguments of `match` and `Pipeline`; `source` are the events."""
+        stream = self.stream if self.stream_field is not None else stream_of(source, self.stream)
+        return {
+            "stream": stream,
+            "valid_until": self.valid_until_field,
             "keep": self.keep or [],
             "values": self.values,
             "threads": self.threads,
+        }
+
+
+@dataclass(frozen=True)
+class StateOptions(common.OptionGroup):
+    """How sequences and views are run."""
+
+    state_shards: StateShards = None
+    out_of_orderness: common.OutOfOrderness = "0"
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of `match` and `Pipeline`."""
+        delay = self.out_of_orderness.strip()
+        return {
+            "state_shards": self.state_shards,
+            "out_of_orderness": int(delay) if delay.isdecimal() else delay,
         }
 
 
@@ -248,40 +299,16 @@ class DeclarationOptions(common.OptionGroup):
         }
 
 
-def require_filters(source: SubscriptionSource | Mapping[str, Query]) -> None:
-    """Raise `TocsinError` if a source has a sequence or a view, before Spark starts; faulty queries are passed over."""
-    if isinstance(source, str):
-        generations = Generations(storage_of(source))
-        number = generations.current()
-        found = generations.read(number).stateful if number else None
-        stateful = "" if found is None or not found.subscriptions else source
-    else:
-        stateful = next((id_ for id_, query in _queries_of(source) if not _is_filter(query)), "")
-    if stateful:
-        raise TocsinError(
-            f"{stateful}: here are sequences or views; `tocsin spark` matches filters only so far, `tocsin match` runs all "
-            "kinds of subscriptions"
-        )
+def stream_of(source: str, given: str | None) -> str | None:
+    """Return the stream of a source's events that have none of their own: as given, or what the source is called.
 
-
-def _queries_of(source: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the ids and queries of a source that is no index."""
-    if isinstance(source, Mapping):
-        yield from source.items()
-    elif isinstance(source, (Path, list)):
-        entries = read_subscriptions(source) if isinstance(source, Path) else source
-        yield from ((one.id, one.query) for one in entries if isinstance(one, Entry))
-    else:
-        yield "template", Template(source.text).query
-
-
-def _is_filter(query: QuerySource) -> bool:
-    if isinstance(query, (Filter, Sequence, View)):
-        return isinstance(query, Filter)
-    try:
-        return isinstance(read_query(query).query, Filter)
-    except TocsinError:
-        return True  # it is reported later
+    >>> stream_of("data/quotes.jsonl.gz", None), stream_of("kafka://host:9092/trades", None), stream_of("data/", "ticks")
+    ('quotes', 'trades', 'ticks')
+    """
+    if given is not None:
+        return given
+    address = urlsplit(source)
+    return address.path.strip("/") if address.scheme in ("kafka", "nats") else stem_of(Path(source))
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:

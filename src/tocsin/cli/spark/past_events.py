@@ -29,19 +29,38 @@ def backtest(
     time_field: Annotated[
         str | None, typer.Option("--time-field", help="The attribute with the time at which an event ended.")
     ] = None,
+    stream_field: common.StreamField = None,
+    declared: options.DeclarationOptions,
+    state_shards: options.StateShards = None,
+    explain: options.Explain = False,
     json: common.Json = None,
     session: options.SessionOptions,
 ) -> None:
-    """Count the notifications that subscriptions would have sent for a history, by day."""
+    """Count the notifications that subscriptions would have sent for a history, by day.
+
+    Sequences and views are processed in the order in which events ended.
+    """
     from tocsin.spark.backtest import backtest as run_backtest  # noqa: PLC0415 - imports Spark
 
     with reported_errors(json, "spark backtest"):
         require_time(time_field)
         with FaultLog() as log:
             queries = read_queries(given.source(log))
-            options.require_filters(queries)
-            with session.open(events, input_format=input_format, time_field=time_field) as (_, source):
-                found = run_backtest(queries, source.frame, stream=stream, **source.layout)
+            reading: dict[str, Any] = {
+                "input_format": input_format,
+                "time_field": time_field,
+                "stream_field": stream_field,
+            }
+            with session.open(events, **reading) as (_, source):
+                found = run_backtest(
+                    queries,
+                    source.frame,
+                    stream=None if stream_field is not None else options.stream_of(events, stream),
+                    state_shards=state_shards,
+                    explain=explain,
+                    **declared.settings(),
+                    **source.layout,
+                )
     show_backtest(found, json)
     write_result(json, "spark backtest", backtest_record(found), log=log)
     if log.count or found.faults:

@@ -53,6 +53,14 @@ def run(
     given: options.SparkSubscriptionOptions,
     matching: options.MatchOptions,
     building: options.IndexOptions,
+    declared: options.DeclarationOptions,
+    state: options.StateOptions,
+    late: Annotated[
+        bool,
+        typer.Option(
+            "--late", help="Write a row with a reason for each event that came too late for sequences."
+        ),
+    ] = False,
     trigger: Annotated[
         str | None,
         typer.Option(help="The interval of micro-batches, such as '5 seconds'; default: no pause."),
@@ -80,7 +88,6 @@ def run(
     target |= pairs(sink_option, "--sink-option")
     with FaultLog() as log:
         subscriptions = given.source(log)
-        options.require_filters(subscriptions)
         with session.open(events, **matching.reading(), is_stream=True) as (spark, source):
             register(spark)
             pipeline = Pipeline(
@@ -88,8 +95,11 @@ def run(
                 subscriptions,
                 target,
                 checkpoint,
-                **matching.settings(),
+                **matching.settings(events),
                 **building.settings(),
+                **declared.settings(),
+                **state.settings(),
+                late=late,
                 dead_letters=dead_letters,
                 trigger=trigger,
                 on_error=log,
@@ -145,3 +155,28 @@ def publish(
     note(f"{index}: {counted(len(published), 'subscription')}, {state}")
     if log.count:
         raise typer.Exit(1)
+
+
+@common.with_option_groups
+def grow(
+    checkpoint: Annotated[
+        str, typer.Argument(help="The checkpoint of a stream that was stopped.", metavar="CHECKPOINT")
+    ],
+    into: Annotated[str, typer.Argument(help="The folder of the new checkpoint.", metavar="NEW")],
+    *,
+    state_shards: Annotated[
+        int, typer.Option(min=2, help="The number of shards it then has: a multiple of the present one.")
+    ],
+    session: options.SessionOptions,
+) -> None:
+    """Write a checkpoint with more shards of sequences and views, from which a stream goes on.
+
+    `tocsin spark run` takes it with the same --state-shards. The old one stays as it is, and is not to be used again.
+    """
+    from tocsin.spark.stateful.growth import grow as grow_checkpoint  # noqa: PLC0415 - imports Spark
+
+    with session.session() as spark:
+        grow_checkpoint(spark, checkpoint, into, state_shards)
+    note(
+        f"{into}: a checkpoint with {state_shards:,} shards; go on with --checkpoint {into} --state-shards {state_shards}"
+    )

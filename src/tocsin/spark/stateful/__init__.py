@@ -1,0 +1,1 @@
+"""Sequences and views on Spark: events routed to shards, each of which keeps its state in Spark's state store."""
