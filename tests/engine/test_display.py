@@ -169,6 +169,8 @@ def test_a_dry_run_is_a_chart_by_day() -> None:
     assert "by tick" in shown(small).text
     none = engine.test("price > 9", [{"price": 1}])
     assert "svg" not in shown(none).tags
+    misspelt = engine.test('"<pirce>" > 9', [{"price": 1}])
+    assert "no event has the attribute `<pirce>`" in shown(misspelt).text
     pairs = engine.test("from p a next p b where b.price > a.price", events, stream="p", time="t")
     assert shown(pairs).tags.count("rect") == 11
 

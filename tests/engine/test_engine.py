@@ -457,6 +457,24 @@ def test_test_returns_the_matched_events_without_subscribing(engine: Engine) -> 
     assert len(engine) == 0
 
 
+def test_a_dry_run_names_what_no_event_has() -> None:
+    engine = Engine()
+    engine.table("stock", key="symbol")
+    events = [{"symbol": "A", "price": 4}, {"symbol": "B", "price": 5}]
+    for text, warning in (
+        ("pirce > 3", "no event has the attribute `pirce`; did you mean `price`?"),
+        ("price = 'x'", "`price = 'x'` never matches: `price` is a number in the events, not a string"),
+        ("from stok where price > 3", "no event was of stream `stok`; did you mean `stock`?"),
+        ("from stok a next stock b", "no event was of stream `stok`; did you mean `stock`?"),
+        ("select max(pirce) from table stock", "no event has the attribute `pirce`; did you mean `price`?"),
+    ):
+        run = engine.test(text, events, stream="stock")
+        assert run.warnings == (warning,)
+        assert f"0 times in 2 events, 1 warning: {warning}" in repr(run)
+    assert engine.test("price > 3 and pirce is missing", events).warnings == ()
+    assert engine.test("pirce > 3", []).warnings == ()
+
+
 # applying
 
 

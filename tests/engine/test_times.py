@@ -346,3 +346,59 @@ def test_times_without_a_zone_are_in_the_zone_of_the_engine_everywhere() -> None
     )
     rows = pa.table({"t": [noon, noon], "at": [3, 4]})
     assert made.match_sequences(rows, stream="s", time="at").subscriptions == ("sequence",)
+
+
+DAYS = [{"at": f"2013-01-{day:02}", "a": day} for day in (1, 20)]
+NEXT = "from s a next s b within 2 days"
+
+
+def test_a_dry_run_says_that_a_sequence_took_the_time_of_reading() -> None:
+    made = Engine()
+    for rows in (DAYS, pa.Table.from_pylist(DAYS), iter(DAYS)):
+        (warning,) = made.test(NEXT, rows, stream="s").warnings
+        assert warning.endswith('name the attribute with their own, perhaps `time="at"`')
+    assert made.test(NEXT, DAYS, stream="s", time="at").warnings == ()
+    assert made.test("a = 1", DAYS, stream="s").warnings == ()
+    ordered = [{"a": 1}, {"a": 2}]  # nothing there could be a time
+    assert made.test(NEXT, ordered, stream="s").warnings == ()
+    made.stream("s", tick="1 hour")
+    assert len(made.test(NEXT, DAYS, stream="s").warnings) == 1
+    assert (
+        made.test(NEXT, [Event(str(end), {"at": "2013-01-01"}, "s", end, end) for end in (1, 2)]).fired == 1
+    )
+
+
+def test_a_dry_run_with_an_event_clock_says_that_there_is_no_time() -> None:
+    run = Engine(clock=EventClock()).test(NEXT, [{"a": 1}, {"a": 2}], stream="s")
+    assert run.fired == 0
+    assert run.warnings == (
+        "the events have the time at which they are read: name the attribute with their own, `time=`",
+    )
+
+
+@pytest.mark.parametrize("form", [list, tuple, pa.Table.from_pylist])
+def test_a_time_that_nobody_named_is_said_once(form: Any, caplog: pytest.LogCaptureFixture) -> None:
+    made = Engine()
+    made.subscribe(NEXT)
+    made.publish_many(form(DAYS), stream="other")
+    made.publish_many(form(DAYS), stream="s", time="at")
+    assert caplog.messages == []
+    made = Engine()
+    made.subscribe(NEXT)
+    for _ in range(2):
+        made.publish_many(form(DAYS), stream="s")
+        list(made.publish_stream(form(DAYS), stream="s"))
+    (said,) = caplog.messages
+    assert said.startswith("events of stream `s` have the time at which they are published")
+    assert said.endswith('set `time="at"`')
+
+
+def test_nothing_is_said_of_events_that_happen_when_they_are_published(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = Engine()
+    made.subscribe(NEXT)
+    made.publish_many([{"a": 1}, {"a": 2}], stream="s")
+    made.publish({"at": "2013-01-01"}, stream="s")
+    made.publish_many([], stream="s")
+    assert caplog.messages == []

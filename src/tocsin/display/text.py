@@ -21,6 +21,11 @@ def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
+def first_warning(warnings: Sequence[str]) -> str:
+    """Return the number of warnings with the first of them: `1 warning: it can never match`; nothing if there are none."""
+    return f"{counted(len(warnings), 'warning')}: {warnings[0]}" if warnings else ""
+
+
 def first_of(sequence: Sequence[object], shown: int = _SHOWN) -> str:
     """Return the first elements of a sequence, of which no others are read."""
     texts = [shortened(str(sequence[i]), _WIDTH) for i in range(min(shown, len(sequence)))]

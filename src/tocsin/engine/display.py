@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -123,4 +124,7 @@ def dry_run_chart(run: DryRun) -> str:
     more = [f"{counted(len(run.faults), 'record')} refused"] if run.faults else []
     more += [f"{counted(len(run.late), 'event')} late"] if run.late else []
     legend = ", ".join([*([bars.unit] if fired else []), *more])
-    return box(head(title), bar_chart(bars, "time"), f'<p class="quiet">{legend}</p>' if legend else "")
+    notes = [legend] if legend else []
+    notes += [escape(warning) for warning in run.warnings]
+    quiet = "".join(f'<p class="quiet">{note}</p>' for note in notes)
+    return box(head(title), bar_chart(bars, "time"), quiet)

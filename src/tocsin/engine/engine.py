@@ -23,6 +23,7 @@ from tocsin.engine.bulk_subscriptions import TOGETHER, BulkSubscriptions, exchan
 from tocsin.engine.clock import Clock, EventClock, SystemClock
 from tocsin.engine.delivery import Callback, Listener, check_callback
 from tocsin.engine.dry_run import dry_run
+from tocsin.engine.dry_run_warnings import unknown_times, unseen_names
 from tocsin.engine.engine_options import EngineOptions, plain_delay
 from tocsin.engine.event_sources import (
     EventSource,
@@ -847,15 +848,21 @@ class Engine:
     ) -> DryRun:
         """Return the matches that a query would have had in these events alone, without subscribing.
 
-        `time` and `start` name the attributes with their times.
+        `time` and `start` name the attributes with their times. The result's `warnings` name streams and attributes that the
+        query has and no event.
         """
         checked = read_query(query)
         fields = EventFields(time=time, start=start)
+        began = self._clock.now()
         rows = list(read_events(checked_source(events), self._reader, stream, fields))
+        read = [row for row in rows if isinstance(row, Event)]
         found = dry_run(checked.query, rows, self._store, self._out_of_orderness)
-        streams = (row.stream for row in rows if isinstance(row, Event))
-        tick = self.ticks.length(next(streams, None))
-        return changed(found, tick=tick, warnings=checked.warnings)
+        untimed = unknown_times(checked.query, read, self._clock, began, self.ticks)
+        return changed(
+            found,
+            tick=self.ticks.length(read[0].stream if read else None),
+            warnings=(*checked.warnings, *untimed, *unseen_names(checked.query, read)),
+        )
 
     def stats(self) -> EngineStats:
         """Return sizes and counts."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.arrow_cells import plain_values
 from tocsin.formats.arrow_rows import arrow_rows, is_arrow
+from tocsin.formats.cloud_events import SPEC_VERSION
 from tocsin.formats.column_blocks import ROW_SPECIFIC, ColumnBlock
 from tocsin.formats.dict_blocks import dict_block
 from tocsin.formats.event_blocks import EventBlock
@@ -42,6 +43,7 @@ _TO_MICROSECONDS: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), 
 _LONGEST: Final = 2**63 - 1
 _MOST_TICKS: Final = 16  # lengths of ticks in a block of several streams
 _EXACT: Final = 2**53  # every integer up to this is a float
+_FIRST: Final = 50  # records that are looked at before they are read
 _FEWEST_ROWS: Final = 16  # dicts for which columns are worth their making
 
 
@@ -65,6 +67,21 @@ def checked_source(events: EventSource, zone: tzinfo = UTC) -> EventSource:
     if not (isinstance(source, Iterable) or is_arrow(source) or hasattr(source, "__getitem__")):
         raise EventError(f"events are expected, not {type(source).__name__}")
     return source
+
+
+def first_records(events: Any) -> list[Mapping[str, Any]]:
+    """Return the first records of a checked source that are at hand as dicts; nothing of an iterator is taken."""
+    if is_arrow(events):
+        return [
+            record
+            for _, record in arrow_rows(_batches(events.slice(0, _FIRST)))
+            if isinstance(record, Mapping)
+        ]
+    if isinstance(events, (list, tuple)):
+        return [
+            record for record in events[:_FIRST] if isinstance(record, Mapping) and SPEC_VERSION not in record
+        ]
+    return []
 
 
 def _as_table(given: Any, zone: tzinfo) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from threading import RLock
 from typing import Final
@@ -17,6 +18,7 @@ from tocsin.engine.event_sources import (
     block_rows,
     checked_source,
     dict_rows,
+    first_records,
     publishable_parts,
     read_blocks,
     row_fault,
@@ -27,6 +29,7 @@ from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.engine.top_k import TopK
 from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.event_blocks import EventBlock
+from tocsin.formats.time_fields import time_field_of
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.timed_batch import TimedRows
 from tocsin.model import Event
@@ -35,6 +38,7 @@ from tocsin.structures.answering import answering
 
 _BATCH: Final = 1000  # events that are published together
 _TABLE_BATCH: Final = 16_384  # rows that are published by the column
+_log = logging.getLogger("tocsin")
 
 
 class _Options(Struct, frozen=True):
@@ -62,6 +66,7 @@ class BatchPublisher:
         self._pipeline = pipeline
         self._reader = reader
         self._lock = lock
+        self._untimed: set[str | None] = set()  # streams whose events were looked at for a time
 
     def batches(
         self,
@@ -80,12 +85,30 @@ class BatchPublisher:
         """
         options = _Options(stream, fields, report, batch_size, top, one_by_one)
         events = checked_source(events, self._reader.ticks.zone)
+        if fields.time is None and self._store.sequences.reads(stream) and stream not in self._untimed:
+            self._note_unused_time(events, stream)
         table = as_columns(events, stream)
         if table is not None and self._takes_table(table, fields):
             return self._table(table, options)
         if isinstance(events, (list, tuple)) and self._takes_dicts(stream):
             return self._dicts(events, options)
         return self._records(events, options)
+
+    def _note_unused_time(self, events: EventSource, stream: str | None) -> None:
+        """Log that events of a stream which sequences read have a time that nobody named; each stream is looked at once."""
+        first = first_records(events)
+        if len(first) < 2:  # a single event may well happen now
+            return
+        self._untimed.add(stream)
+        field = time_field_of(first)
+        if field is not None:
+            _log.warning(
+                "events of stream `%s` have the time at which they are published; to give sequences that in their `%s`, "
+                'set `time="%s"`',
+                stream,
+                field,
+                field,
+            )
 
     # a table
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.display.text import counted, shortened, summary
+from tocsin.display.text import counted, first_warning, shortened, summary
 from tocsin.formats import Fault
 from tocsin.formats.frames import ArrowColumns
 from tocsin.matching import IdArray, MatcherStats
@@ -58,7 +58,7 @@ class DryRun(Struct, frozen=True):
         refused = f"{counted(len(self.faults), 'record')} refused" if self.faults else ""
         late = f"{len(self.late):,} late" if self.late else ""
         fired = f"would have fired {counted(self.fired, 'time')} in {counted(self.examined, 'event')}"
-        return summary(self, [fired, refused, late])
+        return summary(self, [fired, refused, late, first_warning(self.warnings)])
 
     def _repr_html_(self) -> str:
         from tocsin.engine.display import dry_run_chart  # noqa: PLC0415 - only notebooks need it

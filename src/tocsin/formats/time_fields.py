@@ -41,6 +41,11 @@ def find_time_fields(path: Path, format: Format) -> TimeFields:
     return _rank(_sample(raw_records(path, format)))
 
 
+def time_field_of(records: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the attribute that holds the time of records beyond doubt, by its name and the first values, or None."""
+    return _rank(_sample(enumerate(records))).best
+
+
 def _sample(
     records: Iterable[tuple[int, Mapping[str, object] | UnreadableRecord]],
 ) -> list[Mapping[str, Any]]:

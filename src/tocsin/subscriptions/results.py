@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from tocsin.display.text import counted, summary
+from tocsin.display.text import counted, first_warning, summary
 from tocsin.model import Notification
 from tocsin.model.errors import TemplateError, TocsinError
 from tocsin.model.subscription import Answer
@@ -23,8 +23,7 @@ class Subscribed(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        warned = f"{counted(len(self.warnings), 'warning')}: {self.warnings[0]}" if self.warnings else ""
-        return summary(self, [f"`{self.id}`", _notified(self.notifications), warned])
+        return summary(self, [f"`{self.id}`", _notified(self.notifications), first_warning(self.warnings)])
 
     @property
     def answer(self) -> Answer:
