@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -98,6 +99,43 @@ def test_a_frame_with_a_column_of_several_types_is_read_by_the_row(engine: Engin
 def test_a_reader_of_record_batches_is_iterated(engine: Engine) -> None:
     reader = pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches(max_chunksize=1))
     assert len(engine.publish_many(reader)) == 3
+
+
+def in_parts(table: pa.Table) -> list[Any]:
+    """Return a table in the forms in which it comes in parts."""
+    batches = table.to_batches(max_chunksize=1)
+    frames = [as_pandas(pa.Table.from_batches([batch])) for batch in batches]
+    return [pa.RecordBatchReader.from_batches(table.schema, batches), batches, tuple(frames), [Stream(table)]]
+
+
+@pytest.mark.parametrize("form", range(4), ids=["reader", "batches", "frames", "streams"])
+def test_a_table_in_parts_is_taken_wherever_a_table_is(engine: Engine, form: int) -> None:
+    assert len(engine.upsert(in_parts(TABLE)[form], stream="stock")) == 3
+    assert engine.answer("best") == 4.0
+    assert len(engine.match_sequences(in_parts(TABLE)[form], stream="s", time="t")) == 1
+    made = engine.subscribe_many("n = :n", in_parts(TABLE)[form], id="row-{n}")
+    assert list(made.ids) == ["row-1", "row-2", "row-3", "row-4"]
+
+
+def test_rows_that_are_no_table_are_refused_with_what_to_do(engine: Engine) -> None:
+    pandas = pytest.importorskip("pandas")
+    for rows in ([{"n": 1}], {"n": 1}, 3, "n", []):
+        with pytest.raises(TocsinError, match=r"a table is expected, .*`pyarrow.Table.from_pylist`"):
+            engine.upsert(rows, stream="stock")
+    several = [pa.table({"n": [1]}), pa.table({"n": ["x"]})]
+    for rows in (several, pandas.DataFrame({"n": [1, "x"]})):
+        with pytest.raises(TocsinError, match="a column has values of several types"):
+            engine.upsert(rows, stream="stock")
+    for rows in (several, [several[0], {"n": 1}]):
+        with pytest.raises(TocsinError, match="give one table"):
+            engine.subscribe_many("n = :n", rows)
+
+
+def test_a_frame_with_objects_that_arrow_fails_at_is_read_by_the_row(engine: Engine) -> None:
+    pandas = pytest.importorskip("pandas")
+    days = pandas.Series([np.datetime64("2020-01-01")], dtype=object)
+    (ids,) = engine.match(pandas.DataFrame({"n": [2], "day": days}))
+    assert list(ids) == ["x"]
 
 
 def test_frames_have_the_parameters_of_a_template() -> None:

@@ -19,7 +19,7 @@ from tocsin.formats.column_blocks import ROW_SPECIFIC, ColumnBlock
 from tocsin.formats.dict_blocks import dict_block
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.event_reader import missing_field
-from tocsin.formats.frames import as_arrow, is_table
+from tocsin.formats.frames import as_arrow, as_one_table, is_table
 from tocsin.formats.local_times import in_zone
 from tocsin.formats.opaque_columns import is_opaque, opaque_values
 from tocsin.formats.records import UnreadableRecord
@@ -188,10 +188,23 @@ def as_columns(events: EventSource, stream: str | None) -> ArrowEvents | None:
 
 def require_columns(events: EventSource, stream: str, zone: tzinfo = UTC) -> ArrowEvents:
     """Return a table that can be read by the column, or raise `EventError`; some of its rows may have faults."""
-    table = as_columns(_as_table(events, zone), stream)
+    given = as_one_table(events)
+    if not is_arrow(given):
+        raise EventError(_no_table(events))
+    table = as_columns(in_zone(given, zone), stream)
     if table is None or not table.is_table:
         raise EventError("only an Arrow table of plain columns is read by the column; publish other tables")
     return table
+
+
+def _no_table(given: Any) -> str:
+    """Return why rows are no table, and what to do with them."""
+    if is_table(given) or (isinstance(given, (list, tuple)) and any(map(is_table, given))):
+        return "a column has values of several types, which no table of Arrow holds; publish the rows with `publish_many`"
+    return (
+        f"a table is expected, of Arrow, pandas or polars, not {type(given).__name__}; make one of dicts with "
+        "`pyarrow.Table.from_pylist`, or publish them with `publish_many`"
+    )
 
 
 def timed_rows(table: ArrowEvents, time: str, start: str | None, ticks: StreamTicks) -> TimedRows:

@@ -49,7 +49,7 @@ def as_arrow(table: Any) -> Any:
     if pandas is not None and isinstance(table, pandas.DataFrame):
         try:
             return pa.Table.from_pandas(table, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
             known = table.astype(object).where(table.notna(), None).rename(columns=str)
             return known.to_dict("records")
     if hasattr(table, "__arrow_c_stream__"):
@@ -57,6 +57,22 @@ def as_arrow(table: Any) -> Any:
     from pyarrow.interchange import from_dataframe  # noqa: PLC0415 - seldom needed
 
     return from_dataframe(table)
+
+
+def as_one_table(rows: Any) -> Any:
+    """Return a table that may come in parts, as a reader or a list of tables, as one Arrow table; anything else as it is."""
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows.read_all()
+    if is_table(rows) or not isinstance(rows, (list, tuple)) or not rows:
+        return as_arrow(rows)
+    parts = [as_arrow(part) for part in rows] if all(map(is_table, rows)) else []
+    if not parts or not all(map(is_arrow, parts)):
+        return rows
+    tables = [pa.Table.from_batches([part]) if isinstance(part, pa.RecordBatch) else part for part in parts]
+    try:
+        return pa.concat_tables(tables, promote_options="default")
+    except pa.ArrowException:  # the columns of a name differ in type
+        return rows
 
 
 def is_table(given: object) -> bool:

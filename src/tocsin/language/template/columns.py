@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tocsin.formats.frames import as_arrow, is_table
+from tocsin.formats.frames import as_arrow, as_one_table, is_table
 from tocsin.model.errors import KindError, TemplateError
 from tocsin.model.terms import constant_value
 from tocsin.model.values import Value
@@ -30,11 +30,16 @@ _INFINITE: Final = "a constant must be finite"
 
 def as_table(rows: Rows) -> Rows:
     """Return rows that can be iterated more than once; a table of a library other than pandas is one of Arrow."""
-    if is_table(rows) or isinstance(rows, (Mapping, list, tuple)):
+    if is_table(rows) or isinstance(rows, Mapping):
         return _in_arrow(rows)
     if not (isinstance(rows, Iterable) or hasattr(rows, "__getitem__")):
         raise TemplateError(_NO_ROWS)
-    return list(rows)
+    whole = as_one_table(rows if isinstance(rows, (list, tuple)) else list(rows))
+    if isinstance(whole, (list, tuple)) and any(map(is_table, whole)):
+        raise TemplateError(
+            "the rows are tables whose columns differ in type, or tables beside others; give one table"
+        )
+    return whole
 
 
 def _in_arrow(rows: Rows) -> Rows:
