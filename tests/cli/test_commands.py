@@ -357,3 +357,23 @@ def test_a_filter_is_explained_for_one_event_of_any_file(tmp_path: Path) -> None
     ):
         (tmp_path / name).write_text(text)
         assert "it matches" in tocsin("explain", "mag > 6", tmp_path / name).stdout, name
+
+
+def test_events_in_json_are_an_object_or_an_array_and_explain_filters() -> None:
+    assert (
+        tocsin("explain", "mag > 6", '[{"mag": 5}, {"mag": 7}]')
+        .stdout.splitlines()[-1]
+        .startswith("it matches 1 of 2 events")
+    )
+    for query in ("from s a next s b", "select max(mag) from table s"):
+        done = tocsin("explain", query, '{"mag": 7}', "--table", "s=mag")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert (
+            "an event in JSON explains a filter; a sequence and a view take events from a file" in done.stderr
+        )
+
+
+def test_nothing_is_said_of_the_time_of_a_file_that_is_not_there(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.jsonl"):
+        done = tocsin("backtest", path, "-s", "a > 1")
+        assert "time" not in done.stderr.replace(str(path), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 
@@ -116,6 +117,22 @@ def test_check_and_test_know_the_same_names(quakes: str) -> None:
         "never matches: `mag` is a number in the events, not a string"
         in tocsin("test", "mag = 'x'", quakes).stderr
     )
+
+
+def test_explain_names_what_no_event_has(quakes: str) -> None:
+    magg = "no event has the attribute `magg`; did you mean `mag`?"
+    for events in (quakes, '[{"mag": 1}, {"mag": 2}]', '{"mag": 1}'):
+        done = tocsin("explain", "magg > 9", events)
+        assert f"warning: {magg}" in done.stderr
+        assert done.returncode == 1
+    assert tocsin("explain", "volume > 9", '{"mag": 1}').stderr == ""  # the tree says that it is absent
+    stream = "no event was of stream `quaks`; did you mean `quakes`?"
+    assert stream in tocsin("explain", "from quaks where mag > 1", quakes).stderr
+    assert stream in tocsin("explain", "from quaks a next quakes b", quakes, "--time-field", "time").stderr
+    view = tocsin(
+        "explain", "select max(magg) from table quakes", quakes, "--table", "quakes=region", "--json", "-"
+    )
+    assert json.loads(view.stdout)["warnings"] == [{"message": magg}]
 
 
 def test_quiet_says_nothing_of_it(quakes: str) -> None:

@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 
 from tocsin.cli import options
-from tocsin.cli.explained_events import open_explained
+from tocsin.cli.coverage import observed, warn_of_unseen
+from tocsin.cli.explained_events import is_json, open_explained
 from tocsin.cli.explanation_records import TruthCounts, filter_record, sequence_record, view_record
 from tocsin.cli.json_results import Record, reported_errors, warning_record, write_result
 from tocsin.cli.output import check_distinct, opened, results
@@ -22,6 +23,7 @@ from tocsin.engine import Engine, EventClock, EventExplanation, ViewExplanation
 from tocsin.formats import EventFile, Fault
 from tocsin.formats.files import is_standard
 from tocsin.language import check, to_text
+from tocsin.language.schema_inference import ObservedSchema
 from tocsin.model import Event, Filter, Sequence
 from tocsin.model.errors import EventError, TocsinError
 from tocsin.sequences.explanation import SequenceExplanation
@@ -39,7 +41,7 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[EVENTS]",
-            help="A file of events, or - for standard input; for a filter also one event in JSON.",
+            help="A file of events, or - for standard input; for a filter also an event in JSON, or an array of them.",
             show_default="-",
         ),
     ] = None,
@@ -73,6 +75,11 @@ def explain(
             if isinstance(query, Filter):
                 is_positive = _explain_filter(subscription, event or "-", replay, output, quiet=quiet)
             else:
+                if event is not None and is_json(event):
+                    raise EventError(
+                        "an event in JSON explains a filter; a sequence and a view take events from a file, or from "
+                        "standard input"
+                    )
                 engine = replay.engine("oracle", log)
                 output.warnings = _subscribe(engine, subscription)
                 source = (
@@ -97,6 +104,10 @@ class _Output:
         self.log = log
         self.warnings: tuple[str, ...] = ()
         self._json = json
+
+    def warn_of_unseen(self, engine: Engine, schema: ObservedSchema) -> None:
+        """Warn of names that the subscription has and no event."""
+        self.warnings = (*self.warnings, *warn_of_unseen(engine, schema))
 
     def write(self, record: Record) -> None:
         """Write the record of an explanation."""
@@ -135,6 +146,12 @@ def _explain_filter(
 def _explain_event(engine: Engine, event: Event, output: _Output) -> bool:
     why = engine.explain(_ID, event)
     print_trees(why.trees(), output.console)
+    schema = ObservedSchema()
+    schema.add(event)
+    for query in engine.query_shapes():  # what else the event lacks is in the tree
+        for warning in schema.misspellings(query):
+            warn(warning)
+            output.warnings = (*output.warnings, warning)
     output.write(filter_record(why, event))
     return why.matched
 
@@ -145,8 +162,9 @@ def _explain_events(engine: Engine, events: Iterator[Event | Fault], output: _Ou
     outside: Counter[str] = Counter()
     examined = matched = 0
     first: str | None = None
-    for event in events:
-        if isinstance(event, Fault):
+    schema = ObservedSchema()
+    for event in observed(events, schema, kinds=True):
+        if not isinstance(event, Event):
             output.log(event)
             continue
         why = engine.explain(_ID, event)
@@ -167,6 +185,7 @@ def _explain_events(engine: Engine, events: Iterator[Event | Fault], output: _Ou
     ]
     verdict = Branch(f"it matches {matched:,} of {counted(examined, 'event')}{at}")
     print_trees([_counts_tree(counts), *reasons, verdict], output.console)
+    output.warn_of_unseen(engine, schema)
     output.write(
         {
             "kind": "filter",
@@ -185,8 +204,10 @@ def _explain_sequence(
 ) -> bool:
     """Print a sequence's automaton and, after the events, its instances; return whether one completed."""
     completed: int | None = None
+    schema = ObservedSchema()
     if source is not None:
-        completed = sum(1 for _ in engine.publish_stream(source, on_error=output.log, batch_size=256))
+        events = observed(source, schema, kinds=True)
+        completed = sum(1 for _ in engine.publish_stream(events, on_error=output.log, batch_size=256))
         completed += len(engine.flush())
     why = engine.explain(_ID)
     assert isinstance(why, SequenceExplanation)  # noqa: S101 - the subscription is a sequence
@@ -199,6 +220,7 @@ def _explain_sequence(
     published = engine.stats().published
     if completed is not None:
         output.console.print(f"completed {counted(completed, 'time')} in {counted(published, 'event')}")
+    output.warn_of_unseen(engine, schema)
     output.write(sequence_record(why, completed, published))
     return completed is None or completed > 0
 
@@ -206,8 +228,9 @@ def _explain_sequence(
 def _explain_view(engine: Engine, source: EventFile, output: _Output) -> bool:
     """Publish all events but the last, and show the change that the last one makes; return whether there is one."""
     last: Event | None = None
-    for event in source:
-        if isinstance(event, Fault):
+    schema = ObservedSchema()
+    for event in observed(source, schema, kinds=True):
+        if not isinstance(event, Event):
             output.log(event)
             continue
         if last is not None:
@@ -220,6 +243,7 @@ def _explain_view(engine: Engine, source: EventFile, output: _Output) -> bool:
     published = engine.stats().published
     trees = view_trees(why, before=f"after {counted(published, 'event')}", event="the last event")
     print_trees(trees, output.console)
+    output.warn_of_unseen(engine, schema)
     output.write(view_record(why, published))
     return why.matched
 

@@ -47,11 +47,11 @@ class _JsonText:
 
 
 def open_explained(given: str, replay: ReplayOptions, ticks: StreamTicks) -> EventFile | _JsonText:
-    """Return the events of an argument: a JSON text, a file, or `-`; raise `EventError` if it is none of these.
+    """Return the events of an argument: an object or array in JSON, a file, or `-`; raise `EventError` if it is none of these.
 
     A file whose name says nothing may hold one JSON document over several lines. `ticks` says how times are read.
     """
-    if given.lstrip().startswith("{"):
+    if is_json(given):
         return _JsonText(_encoded(given), "event", replay, replay.stream, ticks)
     if is_standard(given):
         if replay.input_format not in (None, Format.JSON, Format.JSONL):
@@ -67,6 +67,11 @@ def open_explained(given: str, replay: ReplayOptions, ticks: StreamTicks) -> Eve
     ):
         return _JsonText(path.read_bytes(), given, replay, replay.stream_of(given), ticks)
     return replay.open(given, ticks)
+
+
+def is_json(given: str) -> bool:
+    """Tell whether an argument is a JSON text, and not the name of a file."""
+    return given.lstrip().startswith(("{", "[")) and not is_readable(Path(given))
 
 
 def _encoded(text: str) -> bytes:

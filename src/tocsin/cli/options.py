@@ -15,7 +15,7 @@ import typer
 from tocsin.cli.terminal import note
 from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields, EventFile, EventReader, Format, open_events
-from tocsin.formats.files import format_of, is_standard, stem_of
+from tocsin.formats.files import format_of, is_readable, is_standard, stem_of
 from tocsin.formats.time_fields import find_time_fields
 from tocsin.model import Event
 from tocsin.model.errors import EventError, KindError, TocsinError
@@ -229,7 +229,7 @@ class ReplayOptions(EventOptions):
         """Return the attribute with the time of a file's events; None for a pipe, whose events happen now."""
         path = Path(source)
         if is_standard(source) or not path.is_file():
-            if not quiet:
+            if not quiet and (is_standard(source) or is_readable(path)):
                 note("the time of an event is the time at which it is read; --time-field names an attribute")
             return None
         fields = find_time_fields(path, self.input_format or format_of(path))

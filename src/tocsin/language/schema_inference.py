@@ -17,6 +17,7 @@ from tocsin.model.terms import Attribute, Literal, subterms
 from tocsin.model.values import Kind, kind_of
 
 _FEW: Final = 5  # names that a message lists
+_DID_YOU_MEAN: Final = "did you mean"
 _MOST_KNOWN: Final = 10_000  # combinations of names that need not be added again
 
 
@@ -87,12 +88,16 @@ class ObservedSchema:
                 found[warning] = None
         return tuple(found)
 
+    def misspellings(self, query: Query) -> tuple[str, ...]:
+        """Return the warnings for names of a query that are close to one which the events have."""
+        return tuple(warning for warning in self.warnings(query) if _DID_YOU_MEAN in warning)
+
     def _unseen_streams(self, query: Query) -> Iterator[str]:
         """Yield a warning for each stream or table that a query reads and that no event was of."""
         for stream in sorted(streams_of(query) - self.streams - self._published):
             near = closest(stream, tuple(self.streams))
             if near:
-                hint = f"did you mean `{near}`?"
+                hint = f"{_DID_YOU_MEAN} `{near}`?"
             elif self.streams:
                 hint = f"they are of {', '.join(f'`{name}`' for name in sorted(self.streams)[:_FEW])}"
             else:
@@ -112,7 +117,7 @@ def streams_of(query: Query) -> frozenset[str]:
 
 def _no_attribute(path: str, kinds: Iterable[str]) -> str:
     near = closest(path, tuple(kinds))
-    return f"no event has the attribute `{path}`{f'; did you mean `{near}`?' if near else ''}"
+    return f"no event has the attribute `{path}`{f'; {_DID_YOU_MEAN} `{near}`?' if near else ''}"
 
 
 def _selected(query: Query) -> Iterator[tuple[str | None, Attribute]]:
