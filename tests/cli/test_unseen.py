@@ -119,6 +119,45 @@ def test_check_and_test_know_the_same_names(quakes: str) -> None:
     )
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "parquet", "arrow"])
+def test_values_of_another_kind_are_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"mag": 1.5, "n": 3, "region": "x", "ok": True, "day": "2013-01-01"}, {"mag": 2, "region": "y"}]
+    table, path = pa.Table.from_pylist(rows), f"q.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    elif suffix == "arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    elif suffix == "csv":
+        Path(path).write_text("mag,n,region,ok,day\n1.5,3,x,true,2013-01-01\n2,,y,,\n")
+    else:
+        lines = list(map(json.dumps, rows))
+        Path(path).write_text("\n".join(lines) if suffix == "jsonl" else f"[{', '.join(lines)}]")
+    wrong = ("mag > '1'", "n = '3'", "region > 1", "region = yy")
+    right = ("mag > 1", "n = 3", "region = 'x'", "day >= timestamp '2013-01-01'", "mag > n")
+    done = tocsin("match", path, *(one for query in (*wrong, *right) for one in ("-s", query)))
+    assert done.stdout.count("\n") == 5
+    assert done.stderr.splitlines() == [
+        "warning: `mag > '1'` never matches: `mag` is a number in the events, not a string",
+        "warning: `n = '3'` never matches: `n` is a number in the events, not a string",
+        "warning: `region > 1` never matches: `region` is a string in the events, not a number",
+        "warning: no event has the attribute `yy`; a text is written in single quotes: 'yy'",
+    ]
+    for command in (("test", "mag > '1'", path), ("backtest", path, "-s", "mag > '1'", "--now")):
+        assert "`mag > '1'` never matches" in tocsin(*command).stderr
+
+
+def test_kinds_of_all_values_count(quakes: str) -> None:
+    Path(quakes).write_text('{"mag": 1}\n' * 60_000 + '{"mag": "1"}\n{"mag": null}\n{"mag": [1]}\n')
+    done = tocsin("match", quakes, "-s", "mag = '1'", "-s", "mag = true")
+    assert done.stdout.count("\n") == 1
+    assert "mag = '1'" not in done.stderr
+    assert "`mag = true` never matches: `mag` is a number or opaque or string in the events" in done.stderr
+
+
 def test_explain_names_what_no_event_has(quakes: str) -> None:
     magg = "no event has the attribute `magg`; did you mean `mag`?"
     for events in (quakes, '[{"mag": 1}, {"mag": 2}]', '{"mag": 1}'):

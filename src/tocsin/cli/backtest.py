@@ -56,7 +56,9 @@ def backtest(
             schema = ObservedSchema()
             counts = DayCounts(engine.ticks)
             with terminal.progress("events", quiet=quiet) as bar:
-                incoming = observed(terminal.watched(source.blocks(), bar, "counting", source), schema)
+                incoming = observed(
+                    terminal.watched(source.blocks(), bar, "counting", source), schema, engine
+                )
                 for notifications in engine.publish_batches(incoming, on_error=log, batch_size=_BATCH):
                     counts.add(notifications)
                 counts.add_each(engine.flush())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,34 +12,83 @@ from tocsin.engine import Engine
 from tocsin.formats import Fault
 from tocsin.formats.column_blocks import ColumnBlock
 from tocsin.formats.event_blocks import EventBlock
-from tocsin.language.schema_inference import ObservedSchema
+from tocsin.language.schema_inference import ObservedSchema, compared_kinds
 from tocsin.matching.encoding.columns import distinct_texts, is_text
 from tocsin.model import Event
+from tocsin.model.values import Kind, kind_of
 
 _MOST: Final = 20  # warnings that are shown
 
 
 def observed(
-    items: Iterable[EventBlock | Event | Fault], schema: ObservedSchema, *, kinds: bool = False
+    items: Iterable[EventBlock | Event | Fault], schema: ObservedSchema, engine: Engine
 ) -> Iterator[EventBlock | Event | Fault]:
-    """Return events and blocks, and add their names to a schema; with `kinds` those of single events' values, too."""
+    """Return events and blocks, and add their names to a schema, and the kinds of what an engine's subscriptions compare."""
+    kinds = _ComparedKinds(engine, schema)
     for item in items:
         if isinstance(item, EventBlock):
-            paths = tuple(_paths_of(item))
-            for number, stream in enumerate(_streams_of(item)):
-                schema.add_names(stream, paths, 0 if number else len(item))
+            _add_block(item, schema, kinds)
         elif isinstance(item, Event):
-            if kinds:
-                schema.add(item)
-            else:
-                schema.add_names(item.stream, item.attributes)
+            schema.add_names(item.stream, item.attributes)
+            for path in kinds.awaited(item.stream, item.attributes):
+                kinds.add(item.stream, path, (kind_of(item.attributes[path]),))
         yield item
 
 
-def _paths_of(block: EventBlock) -> Iterable[str]:
-    """Return the attributes of a block's events, whether or not they can be taken by the column."""
+class _ComparedKinds:
+    """The kinds of the attributes that subscriptions compare.
+
+    The values of an attribute are looked at until each predicate on it has met a kind that it admits: mostly once.
+    """
+
+    def __init__(self, engine: Engine, schema: ObservedSchema) -> None:
+        self._schema = schema
+        self._admitted = compared_kinds(engine.query_shapes())
+        self._settled: set[tuple[str | None, str]] = set()
+
+    def awaited(self, stream: str | None, paths: Iterable[str]) -> list[str]:
+        """Return the attributes of a stream's events whose values are still to be looked at."""
+        return [path for path in paths if path in self._admitted and (stream, path) not in self._settled]
+
+    def add(self, stream: str | None, path: str, kinds: Iterable[Kind]) -> None:
+        """Add kinds that an attribute has in events of a stream."""
+        known = self._schema.add_kinds(stream, path, kinds)
+        if known and all(known & admitted for admitted in self._admitted[path]):
+            self._settled.add((stream, path))
+
+
+def _add_block(block: EventBlock, schema: ObservedSchema, kinds: _ComparedKinds) -> None:
+    """Add a block's names to a schema, whether or not its events can be taken by the column."""
     columns = block.columns
-    return columns.paths if isinstance(columns, ColumnBlock) else (path for path, _ in _leaves(columns))
+    if isinstance(columns, ColumnBlock):
+        paths, leaves_at = columns.paths, columns.leaves_at
+    else:
+        found = list(_leaves(columns))
+        paths = tuple(path for path, _ in found)
+
+        def leaves_at(path: str) -> Sequence[Any]:
+            return [leaf for name, leaf in found if name == path]
+
+    for number, stream in enumerate(_streams_of(block)):
+        schema.add_names(stream, paths, 0 if number else len(block))
+        for path in kinds.awaited(stream, dict.fromkeys(paths)):
+            kinds.add(stream, path, set(map(_kind, filter(_has_value, leaves_at(path)))))
+
+
+def _has_value(array: Any) -> bool:
+    return int(array.null_count) < len(array)
+
+
+def _kind(array: Any) -> Kind:
+    """Return the kind of an array's values."""
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return Kind.NUMBER
+    if is_text(kind):
+        return Kind.STRING
+    if pa.types.is_boolean(kind):
+        return Kind.BOOLEAN
+    return Kind.TIMESTAMP if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else Kind.OPAQUE
 
 
 def _streams_of(block: EventBlock) -> Collection[str | None]:

@@ -43,7 +43,7 @@ def dry_run(
                 terminal.warn(warning)
             source = replay.open_for(engine, events, quiet=quiet)
             schema = ObservedSchema()
-            incoming = observed(terminal.watched(source, bar, "testing", source), schema, kinds=True)
+            incoming = observed(terminal.watched(source, bar, "testing", source), schema, engine)
             size = 1 if source.path is None else 256
             notes = engine.publish_stream(incoming, on_error=log, batch_size=size)
             for one in chain(notes, terminal.flushed(engine)):

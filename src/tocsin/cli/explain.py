@@ -163,7 +163,7 @@ def _explain_events(engine: Engine, events: Iterator[Event | Fault], output: _Ou
     examined = matched = 0
     first: str | None = None
     schema = ObservedSchema()
-    for event in observed(events, schema, kinds=True):
+    for event in observed(events, schema, engine):
         if not isinstance(event, Event):
             output.log(event)
             continue
@@ -206,7 +206,7 @@ def _explain_sequence(
     completed: int | None = None
     schema = ObservedSchema()
     if source is not None:
-        events = observed(source, schema, kinds=True)
+        events = observed(source, schema, engine)
         completed = sum(1 for _ in engine.publish_stream(events, on_error=output.log, batch_size=256))
         completed += len(engine.flush())
     why = engine.explain(_ID)
@@ -229,7 +229,7 @@ def _explain_view(engine: Engine, source: EventFile, output: _Output) -> bool:
     """Publish all events but the last, and show the change that the last one makes; return whether there is one."""
     last: Event | None = None
     schema = ObservedSchema()
-    for event in observed(source, schema, kinds=True):
+    for event in observed(source, schema, engine):
         if not isinstance(event, Event):
             output.log(event)
             continue

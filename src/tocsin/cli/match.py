@@ -135,7 +135,7 @@ def match(
         bar = stack.enter_context(terminal.progress("events", quiet=quiet))
         # A pipe delivers events one by one, and each is matched before the next one is read.
         batch = 1 if source.path is None else _BATCH
-        incoming = observed(terminal.watched(source.blocks(), bar, "matching", source), schema)
+        incoming = observed(terminal.watched(source.blocks(), bar, "matching", source), schema, engine)
         count = _write(writer, _first_answers(engine) if load_tables is not None else ())
         for notifications in engine.publish_batches(
             incoming, on_error=log, batch_size=batch, top=top, weights=weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Final
 
 from tocsin.language.normal.merge import admitted_kinds
@@ -18,6 +18,7 @@ from tocsin.model.values import Kind, kind_of
 
 _FEW: Final = 5  # names that a message lists
 _DID_YOU_MEAN: Final = "did you mean"
+_IN_QUOTES: Final = "a text is written in single quotes"
 _MOST_KNOWN: Final = 10_000  # combinations of names that need not be added again
 
 
@@ -64,6 +65,12 @@ class ObservedSchema:
             for path, value in event.attributes.items():
                 kinds[path].add(kind_of(value))
 
+    def add_kinds(self, stream: str | None, path: str, kinds: Iterable[Kind]) -> Set[Kind]:
+        """Add kinds of values that an attribute of a stream's events has, and return all that it has had."""
+        for one in {stream, None}:
+            self._kinds[one][path].update(kinds)
+        return self._kinds[stream][path]
+
     def warnings(self, query: Query) -> tuple[str, ...]:
         """Return a warning for each unknown attribute, and for each predicate whose kind no event has."""
         if not self.events:
@@ -82,15 +89,17 @@ class ObservedSchema:
             kinds = self._kinds[stream if stream in self._kinds else None]
             for attribute in sorted(attributes_of(predicate), key=lambda a: a.path):
                 if attribute.path not in kinds and predicate.operator is not Operator.MISSING:
-                    found[_no_attribute(attribute.path, kinds)] = None
+                    text = _no_attribute(attribute.path, kinds)
+                    found[text + _quoted_hint(attribute, predicate, text, kinds)] = None
             warning = _kind_mismatch(predicate, kinds)
             if warning:
                 found[warning] = None
         return tuple(found)
 
     def misspellings(self, query: Query) -> tuple[str, ...]:
-        """Return the warnings for names of a query that are close to one which the events have."""
-        return tuple(warning for warning in self.warnings(query) if _DID_YOU_MEAN in warning)
+        """Return the warnings for names of a query that are close to one which the events have, or that may be texts."""
+        hints = (_DID_YOU_MEAN, _IN_QUOTES)
+        return tuple(warning for warning in self.warnings(query) if any(hint in warning for hint in hints))
 
     def _unseen_streams(self, query: Query) -> Iterator[str]:
         """Yield a warning for each stream or table that a query reads and that no event was of."""
@@ -120,6 +129,35 @@ def _no_attribute(path: str, kinds: Iterable[str]) -> str:
     return f"no event has the attribute `{path}`{f'; {_DID_YOU_MEAN} `{near}`?' if near else ''}"
 
 
+def _quoted_hint(
+    attribute: Attribute, predicate: Predicate, text: str, kinds: Mapping[str, Set[Kind]]
+) -> str:
+    """Return how a text is written, if a name that no event has stands where one may be meant: `origin = JFK`."""
+    subject = predicate.subject
+    if _DID_YOU_MEAN in text or attribute not in predicate.operands or not isinstance(subject, Attribute):
+        return ""
+    known = kinds.get(subject.path, frozenset())
+    return f"; {_IN_QUOTES}: '{attribute.path}'" if Kind.STRING in known else ""
+
+
+def compared_kinds(queries: Iterable[Query]) -> dict[str, set[frozenset[Kind]]]:
+    """Return the attributes whose values queries compare, each with the kinds that its predicates admit."""
+    admitted: dict[str, set[frozenset[Kind]]] = {}
+    for query in queries:
+        for _, predicate in _predicates(query):
+            if isinstance(predicate.subject, Attribute):
+                admitted.setdefault(predicate.subject.path, set()).update(_admitted(predicate))
+    return admitted
+
+
+def _admitted(predicate: Predicate) -> tuple[frozenset[Kind], ...]:
+    """Return the kinds that can satisfy a predicate, in a tuple that is empty if all or none can."""
+    if not predicate.operands or not all(isinstance(operand, Literal) for operand in predicate.operands):
+        return ()
+    kinds = admitted_kinds(predicate)
+    return (kinds,) if kinds else ()
+
+
 def _selected(query: Query) -> Iterator[tuple[str | None, Attribute]]:
     """Yield the attributes that a filter or view selects, with their streams."""
     if isinstance(query, Sequence):
@@ -138,14 +176,12 @@ def _selected(query: Query) -> Iterator[tuple[str | None, Attribute]]:
 def _kind_mismatch(predicate: Predicate, schema: defaultdict[str, set[Kind]]) -> str | None:
     """Return a warning if the events' attribute never has a kind that the predicate admits."""
     subject = predicate.subject
-    if not isinstance(subject, Attribute) or subject.path not in schema or not predicate.operands:
-        return None
-    if not all(isinstance(operand, Literal) for operand in predicate.operands):
+    if not isinstance(subject, Attribute) or subject.path not in schema:
         return None
     observed = schema[subject.path]
     if not observed:  # the values were not looked at
         return None
-    wanted = admitted_kinds(predicate)
+    wanted = frozenset[Kind]().union(*_admitted(predicate))
     if observed & wanted or not wanted:
         return None
     return (
