@@ -158,6 +158,21 @@ def test_kinds_of_all_values_count(quakes: str) -> None:
     assert "`mag = true` never matches: `mag` is a number or opaque or string in the events" in done.stderr
 
 
+def test_a_misspelt_field_is_named_before_every_event_is_refused(quakes: str) -> None:
+    done = tocsin("match", quakes, "-s", PAIRS, "--time-field", "tiem")
+    assert done.stderr.splitlines()[0] == (
+        "warning: --time-field: the first records of quakes.jsonl have no `tiem`; did you mean `time`?"
+    )
+    assert done.returncode == 1
+    other = tocsin("match", quakes, "-s", "mag > 9", "--valid-until-field", "regon", "--time-field", "time")
+    assert "--valid-until-field: the first records of quakes.jsonl have no `regon`" in other.stderr
+    for fields in (("--time-field", "time"), ("--id-field", "name")):
+        assert "did you mean" not in tocsin("match", quakes, "-s", "mag > 9", *fields).stderr
+    Path(quakes).write_text("{")
+    broken = tocsin("match", quakes, "-s", "mag > 9", "--id-field", "name")
+    assert broken.stderr.startswith("quakes.jsonl:1: not JSON")
+
+
 def test_explain_names_what_no_event_has(quakes: str) -> None:
     magg = "no event has the attribute `magg`; did you mean `mag`?"
     for events in (quakes, '[{"mag": 1}, {"mag": 2}]', '{"mag": 1}'):

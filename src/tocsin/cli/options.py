@@ -12,11 +12,12 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from tocsin.cli.terminal import note
+from tocsin.cli.terminal import note, warn
 from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields, EventFile, EventReader, Format, open_events
 from tocsin.formats.files import format_of, is_readable, is_standard, stem_of
-from tocsin.formats.time_fields import find_time_fields
+from tocsin.formats.time_fields import find_time_fields, first_names
+from tocsin.language.parsing.cursor import closest
 from tocsin.model import Event
 from tocsin.model.errors import EventError, KindError, TocsinError
 from tocsin.model.ticks import StreamTicks, read_tick
@@ -156,8 +157,30 @@ class EventOptions(OptionGroup):
         """
         time = self.time_field or time_field
         fields = EventFields(self.id_field, time, self.start_field, self.stream_field, valid_until_field)
+        self._warn_of_misspelt(fields, Path(source))
         reader = EventReader(fields, stream=self.stream_of(source), ticks=ticks)
         return open_events(source, reader, format=self.input_format)
+
+    def _warn_of_misspelt(self, fields: EventFields, path: Path) -> None:
+        """Warn of each field that the first records of a file lack, if they have one with a similar name."""
+        named = {
+            "--time-field": fields.time,
+            "--start-field": fields.start,
+            "--id-field": fields.id,
+            "--stream-field": fields.stream,
+            "--valid-until-field": fields.valid_until,
+        }
+        given = {option: name for option, name in named.items() if name is not None}
+        if not given or is_standard(path) or not path.is_file():
+            return
+        try:
+            known = first_names(path, self.input_format or format_of(path))
+        except Exception:  # noqa: BLE001 - whatever it is, it is reported where the events are read
+            return
+        for option, name in given.items():
+            near = None if name in known else closest(name, tuple(known))
+            if near is not None:
+                warn(f"{option}: the first records of {path} have no `{name}`; did you mean `{near}`?")
 
     def stream_of(self, source: str) -> str | None:
         """Return the stream of a source's events that have none of their own."""

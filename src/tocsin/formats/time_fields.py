@@ -46,6 +46,11 @@ def time_field_of(records: Iterable[Mapping[str, Any]]) -> str | None:
     return _rank(_sample(enumerate(records))).best
 
 
+def first_names(path: Path, format: Format) -> frozenset[str]:
+    """Return the attributes of a file's first records."""
+    return frozenset(name for record in _sample(raw_records(path, format)) for name in record)
+
+
 def _sample(
     records: Iterable[tuple[int, Mapping[str, object] | UnreadableRecord]],
 ) -> list[Mapping[str, Any]]:
