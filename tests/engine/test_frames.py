@@ -101,6 +101,48 @@ def test_a_reader_of_record_batches_is_iterated(engine: Engine) -> None:
     assert len(engine.publish_many(reader)) == 3
 
 
+def test_texts_and_categories_as_polars_has_them_are_texts_everywhere() -> None:
+    texts = pa.array(["A", None, "a text that is longer than twelve bytes", "B"])
+    views = texts.cast(pa.string_view())
+    categories = pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 3], pa.uint32()), views)
+    nested = pa.StructArray.from_arrays([views], names=["name"])
+    plain = {"n": pa.array([1, 2, 3, 4], pa.uint8()), "t": [1, 2, 3, 4]}
+    given = pa.table({**plain, "s": views, "c": categories, "d": nested})
+    expected = pa.table(
+        {**plain, "s": texts, "c": texts, "d": [{"name": text} for text in texts.to_pylist()]}
+    )
+
+    def answers(table: pa.Table) -> list[Any]:
+        engine = Engine()
+        engine.table("r", key="n")
+        engine.table("by_text", key="s")
+        engine.subscribe("s like 'a text%' or c > 'A' or d.name is missing", id="filter")
+        engine.subscribe("from p a next p b on b.c > a.s", id="pair")
+        engine.subscribe("select max(s) from table r", id="max")
+        engine.subscribe("select distinct d.name from table by_text", id="names")
+        streams = ("o", "p", "r", "by_text")
+        noted = [engine.publish_many(Stream(table), stream=one, time="t").to_arrow() for one in streams]
+        rest = table.slice(2)  # whose rows have a key
+        engine.upsert(Stream(rest.drop_columns(["d"])), stream="by_text")
+        other = Engine()
+        other.subscribe("from p a next p b on b.c > a.s", id="pair")
+        sequences = other.match_sequences(Stream(table), stream="p", time="t").to_arrow()
+        found = [list(ids) for ids in engine.match(Stream(table))]
+        made = list(engine.subscribe_many("s = :s and c = :c", Stream(rest), id="{c}").ids)
+        columns = ["row", "subscription", "values"]
+        return [
+            *(one.select(columns).to_pylist() for one in noted),
+            sequences.drop_columns(["values"]).to_pylist(),
+            found,
+            made,
+            engine.answer("max"),
+            engine.answer("names"),
+            engine.test("s = 'A'", table).fired,
+        ]
+
+    assert answers(given) == answers(expected)
+
+
 def in_parts(table: pa.Table) -> list[Any]:
     """Return a table in the forms in which it comes in parts."""
     batches = table.to_batches(max_chunksize=1)

@@ -44,6 +44,7 @@ _LONGEST: Final = 2**63 - 1
 _MOST_TICKS: Final = 16  # lengths of ticks in a block of several streams
 _EXACT: Final = 2**53  # every integer up to this is a float
 _FIRST: Final = 50  # records that are looked at before they are read
+_FEW: Final = 5  # columns that an error names
 _FEWEST_ROWS: Final = 16  # dicts for which columns are worth their making
 
 
@@ -193,7 +194,7 @@ def require_columns(events: EventSource, stream: str, zone: tzinfo = UTC) -> Arr
         raise EventError(_no_table(events))
     table = as_columns(in_zone(given, zone), stream)
     if table is None or not table.is_table:
-        raise EventError("only an Arrow table of plain columns is read by the column; publish other tables")
+        raise EventError(_no_columns(given, stream))
     return table
 
 
@@ -205,6 +206,23 @@ def _no_table(given: Any) -> str:
         f"a table is expected, of Arrow, pandas or polars, not {type(given).__name__}; make one of dicts with "
         "`pyarrow.Table.from_pylist`, or publish them with `publish_many`"
     )
+
+
+def _no_columns(table: Any, stream: str) -> str:
+    """Return which columns of a table have to be read by the row, and what to do with it."""
+    bad = [field for field in table.schema if not _is_by_column(table.select([field.name]), stream)]
+    if not bad:
+        return "the table cannot be read by the column; publish it with `publish_many`"
+    named = ", ".join(f"`{field.name}` ({field.type})" for field in bad[:_FEW])
+    return (
+        f"only plain columns are taken, without {named}: cast it, or publish the table with `publish_many`, which reads "
+        "it by the row"
+    )
+
+
+def _is_by_column(table: Any, stream: str) -> bool:
+    events = as_columns(table, stream)
+    return events is not None and events.is_table
 
 
 def timed_rows(table: ArrowEvents, time: str, start: str | None, ticks: StreamTicks) -> TimedRows:

@@ -15,6 +15,7 @@ from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.formats.column_blocks import integer_array, text_array
 from tocsin.formats.opaque_columns import is_opaque, readable
 from tocsin.formats.records import UnreadableRecord
+from tocsin.formats.string_views import without_views
 from tocsin.matching.batches import REFUSED, EventBatch
 from tocsin.matching.encoding.columns import (
     FieldColumn,
@@ -81,6 +82,7 @@ class ArrowEvents(EventBatch):
         """Return the batch, or None if some column must be read row by row."""
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
+        table = without_views(table)
         try:
             read = readable(table)
             paths = leaf_paths(read.schema)
