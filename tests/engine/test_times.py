@@ -402,3 +402,30 @@ def test_nothing_is_said_of_events_that_happen_when_they_are_published(
     made.publish({"at": "2013-01-01"}, stream="s")
     made.publish_many([], stream="s")
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_file_is_read_as_a_call_says(tmp_path: Path, suffix: str, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / f"s.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(pa.Table.from_pylist(DAYS), path)
+    else:
+        path.write_text("".join(f'{{"at": "{row["at"]}", "a": {row["a"]}}}\n' for row in DAYS))
+
+    def engine() -> Engine:
+        made = Engine(timezone="Europe/Oslo")
+        made.subscribe("from s a next s b within 30 days", id="month")
+        made.subscribe("from other where a > 1", id="other")
+        return made
+
+    (note,) = engine().publish_many(open_events(path), time="at")  # of stream `s`, as the file is called
+    assert (note.subscription, note.start) == ("month", microseconds(datetime(2012, 12, 31, 23, tzinfo=UTC)))
+    assert engine().test(NEXT, open_events(path), time="at").fired == 0
+    assert [list(ids) for ids in engine().match(open_events(path), stream="other")] == [[], ["other"]]
+    assert caplog.messages == []
+    assert len(list(engine().publish_stream(open_events(path)))) == 1
+    assert caplog.messages[0].endswith('set `time="at"`')
+    own = open_events(path, EventReader(EventFields(time="at"), stream="s"))
+    with pytest.raises(EventError, match="the file was opened with an `EventReader`"):
+        engine().publish_many(own, time="at")
+    assert len(engine().publish_many(own)) == 1

@@ -47,7 +47,7 @@ class BatchMatcher:
 
     def match(self, events: EventSource, stream: str | None, top: TopK | None) -> NamedMatches:
         """Return, per row, the filters it satisfies: by the column where `events` have columns, else by the row."""
-        events = checked_source(events, self._reader.ticks.zone)
+        events = checked_source(events, self._reader, stream)
         if top is not None:
             return self._match_rows(list(read_events(events, self._reader, stream)), top)
         columns = self._columns(events, stream)

@@ -854,7 +854,9 @@ class Engine:
         checked = read_query(query)
         fields = EventFields(time=time, start=start)
         began = self._clock.now()
-        rows = list(read_events(checked_source(events), self._reader, stream, fields))
+        rows = list(
+            read_events(checked_source(events, self._reader, stream, fields), self._reader, stream, fields)
+        )
         read = [row for row in rows if isinstance(row, Event)]
         found = dry_run(checked.query, rows, self._store, self._out_of_orderness)
         untimed = unknown_times(checked.query, read, self._clock, began, self.ticks)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.formats import EventFields, EventReader, Fault
+from tocsin.formats import EventFields, EventFile, EventReader, Fault
 from tocsin.formats.arrow_cells import plain_values
 from tocsin.formats.arrow_rows import arrow_rows, is_arrow
 from tocsin.formats.cloud_events import SPEC_VERSION
@@ -53,10 +53,13 @@ def is_at_hand(events: EventSource) -> bool:
     return is_table(events) or isinstance(events, Sequence)
 
 
-def checked_source(events: EventSource, zone: tzinfo = UTC) -> EventSource:
-    """Return a source of events, and a table as one of Arrow whose times without a zone are of `zone`.
+def checked_source(
+    events: EventSource, reader: EventReader, stream: str | None, fields: EventFields | None = None
+) -> EventSource:
+    """Return a source of events, and a table as one of Arrow whose times without a zone are of the reader's.
 
-    Raise `EventError` for what can be no source, such as a single dict.
+    A file that was opened without a reader gets one like the given, with its stream and fields. Raise `EventError` for what
+    can be no source, such as a single dict.
     """
     if isinstance(events, Mapping):
         raise EventError("events are expected, and this is one; put it into a list, or `publish` it")
@@ -64,14 +67,30 @@ def checked_source(events: EventSource, zone: tzinfo = UTC) -> EventSource:
         raise EventError(
             f"events are expected, not {_named(events)}; give dicts, a table, or `open_events(path)` for a file"
         )
-    source = _as_table(events, zone)
+    if isinstance(events, EventFile):
+        _set_options(events, reader, stream, fields or EventFields())
+    source = _as_table(events, reader.ticks.zone)
     if not (isinstance(source, Iterable) or is_arrow(source) or hasattr(source, "__getitem__")):
         raise EventError(f"events are expected, not {type(source).__name__}")
     return source
 
 
+def _set_options(file: EventFile, reader: EventReader, stream: str | None, fields: EventFields) -> None:
+    """Have a file read with a call's stream and fields; raise `EventError` if it has a reader of its own, and they are given."""
+    if file.takes_options:
+        file.reader = reader.of_source(stream or file.reader.stream, fields)
+    elif stream is not None or fields.time is not None or fields.start is not None:
+        raise EventError(
+            "the file was opened with an `EventReader`, which has its stream and the fields with its times; give them there, "
+            "or open the file without one"
+        )
+
+
 def first_records(events: Any) -> list[Mapping[str, Any]]:
     """Return the first records of a checked source that are at hand as dicts; nothing of an iterator is taken."""
+    if isinstance(events, EventFile):
+        is_there = events.path is not None and events.path.is_file() and events.reader.fields.time is None
+        return events.first_records(_FIRST) if is_there else []
     if is_arrow(events):
         return [
             record

@@ -27,7 +27,7 @@ from tocsin.engine.event_sources import (
 from tocsin.engine.pipeline import EventPipeline, Published, Report
 from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.engine.top_k import TopK
-from tocsin.formats import EventFields, EventReader, Fault
+from tocsin.formats import EventFields, EventFile, EventReader, Fault
 from tocsin.formats.event_blocks import EventBlock
 from tocsin.formats.time_fields import time_field_of
 from tocsin.matching.encoding.arrow import ArrowEvents
@@ -84,9 +84,10 @@ class BatchPublisher:
         With `one_by_one`, single records are published as they come, unless there is a `batch_size`.
         """
         options = _Options(stream, fields, report, batch_size, top, one_by_one)
-        events = checked_source(events, self._reader.ticks.zone)
-        if fields.time is None and self._store.sequences.reads(stream) and stream not in self._untimed:
-            self._note_unused_time(events, stream)
+        events = checked_source(events, self._reader, stream, fields)
+        of = events.reader.stream if isinstance(events, EventFile) else stream
+        if fields.time is None and self._store.sequences.reads(of) and of not in self._untimed:
+            self._note_unused_time(events, of)
         table = as_columns(events, stream)
         if table is not None and self._takes_table(table, fields):
             return self._table(table, options)

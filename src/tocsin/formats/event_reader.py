@@ -69,6 +69,17 @@ class EventReader:
         self._on_opaque = on_opaque
         self._counting = Lock()  # several threads may publish through one engine, and so one reader
 
+    def of_source(self, stream: str | None, fields: EventFields) -> EventReader:
+        """Return a reader for another source, with the same clock and ticks, and counts of its own."""
+        return EventReader(
+            fields,
+            stream=stream,
+            clock=self._clock,
+            ticks=self.ticks,
+            has_no_time=self._has_no_time,
+            on_opaque=self._on_opaque,
+        )
+
     def event(
         self,
         record: Mapping[str, object] | UnreadableRecord,

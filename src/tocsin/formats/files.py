@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
@@ -53,13 +54,17 @@ _TABLES = (Format.PARQUET, Format.ARROW)
 class EventFile:
     """The events of one source, to be iterated once: each is an `Event`, or the `Fault` of an unreadable record.
 
-    `size` is the size of the source in bytes or rows, or None; `position` is how much has been read.
+    `size` is the size of the source in bytes or rows, or None; `position` is how much has been read. With
+    `takes_options`, an engine reads it as `stream`, `time` and `start` of its own calls say.
     """
 
-    def __init__(self, path: Path | None, format: Format, reader: EventReader) -> None:
+    def __init__(
+        self, path: Path | None, format: Format, reader: EventReader, *, takes_options: bool = False
+    ) -> None:
         self.path = path
         self.format = format
         self.reader = reader
+        self.takes_options = takes_options
         self.name = "stdin" if path is None else str(path)
         self.size: int | None = None
         self._raw: IO[bytes] | None = None
@@ -97,6 +102,15 @@ class EventFile:
                     yield self._event(*item)
         except UNREADABLE as fault:
             raise self._unreadable(fault) from None
+
+    def first_records(self, count: int) -> list[Mapping[str, object]]:
+        """Return the first records of a file that can be read, without taking them from it."""
+        assert self.path is not None  # noqa: S101 - the caller has looked
+        try:
+            first = list(islice(raw_records(self.path, self.format), count))
+        except (EventError, *UNREADABLE):  # it is reported where the events are read
+            return []
+        return [record for _, record in first if isinstance(record, Mapping)]
 
     def _event(self, line: int, record: Mapping[str, object] | UnreadableRecord) -> Event | Fault:
         """Return a record as an event; an array on a line of JSON lines has several records."""
@@ -150,13 +164,18 @@ class EventFile:
 def open_events(
     source: str | Path, reader: EventReader | None = None, *, format: Format | None = None
 ) -> EventFile:
-    """Return the events of a file, or of standard input for `-`; raise `EventError` if there is no such file."""
+    """Return the events of a file, or of standard input for `-`; raise `EventError` if there is no such file.
+
+    Without a reader, a file's events are of the stream that is called like the file.
+    """
+    own = reader is None
     if is_standard(source):
-        return EventFile(None, format or Format.JSONL, reader or EventReader())
+        return EventFile(None, format or Format.JSONL, reader or EventReader(), takes_options=own)
     path = Path(source)
     if not is_readable(path):
         raise EventError(unreadable_reason(path))
-    return EventFile(path, format or format_of(path), reader or EventReader())
+    reader = reader or EventReader(stream=stem_of(path))
+    return EventFile(path, format or format_of(path), reader, takes_options=own)
 
 
 def is_standard(path: str | Path) -> bool:
