@@ -211,3 +211,14 @@ def test_columns_are_given_back_as_frames(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(TocsinError, match="`to_polars` needs polars: install it, or use `to_arrow`"):
         results[0].to_polars()
+
+
+def test_a_frame_of_subscriptions_is_refused_with_how_to_make_a_set_of_it() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": ["a", "b"], "text": ["n > 1", "n > 2"]})
+    engine = Engine()
+    for call in (engine.subscribe_all, engine.apply):
+        for table in (frame, Stream(pa.Table.from_pandas(frame))):
+            with pytest.raises(TocsinError, match=r"a set maps ids .*`dict\(zip\(frame"):
+                call(table)
+    assert engine.subscribe_all(dict(zip(frame["id"], frame["text"], strict=True))).ids == ("a", "b")

@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from tocsin.formats.frames import is_table
 from tocsin.formats.subscription_files import Entry
 from tocsin.language.check import Checked, QuerySource, read_query, read_text
 from tocsin.language.sequence_shapes import ShapedSequence
@@ -139,7 +140,7 @@ def given_subscriptions(
         for id_, source in subscriptions.items():
             yield GivenSubscription(id_, source, owner=owner)
         return
-    if not isinstance(subscriptions, Iterable):
+    if is_table(subscriptions) or not isinstance(subscriptions, Iterable):
         raise _no_set(subscriptions)
     for one in subscriptions:
         if not isinstance(one, (Subscription, Entry)):
@@ -152,6 +153,6 @@ def given_subscriptions(
 
 
 def _no_set(given: object) -> SubscriptionError:
-    return SubscriptionError(
-        f"a set maps ids to queries, or lists `Subscription`s, not {type(given).__name__}"
-    )
+    text = f"a set maps ids to queries, or lists `Subscription`s, not {type(given).__name__}"
+    hint = '; of a frame with ids and texts, `dict(zip(frame["id"], frame["text"]))` is one'
+    return SubscriptionError(text + (hint if is_table(given) else ""))
