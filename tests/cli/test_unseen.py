@@ -173,6 +173,17 @@ def test_a_misspelt_field_is_named_before_every_event_is_refused(quakes: str) ->
     assert broken.stderr.startswith("quakes.jsonl:1: not JSON")
 
 
+def test_a_file_whose_suffix_names_no_format_is_said_to_be_read_as_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "events.txt"
+    path.write_text("mag\tregion\n7\tx\n")
+    done = tocsin("match", path, "-s", "mag > 6")
+    assert done.stderr.splitlines()[0].startswith(f"warning: the suffix of {path} names no format")
+    assert "--input-format names one: jsonl, json, csv" in done.stderr
+    for text in ('{"mag": 7}\n', ""):
+        path.write_text(text)
+        assert tocsin("match", path, "-s", "mag > 6").stderr == ""
+
+
 def test_explain_names_what_no_event_has(quakes: str) -> None:
     magg = "no event has the attribute `magg`; did you mean `mag`?"
     for events in (quakes, '[{"mag": 1}, {"mag": 2}]', '{"mag": 1}'):

@@ -15,7 +15,7 @@ import typer
 from tocsin.cli.terminal import note, warn
 from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields, EventFile, EventReader, Format, open_events
-from tocsin.formats.files import format_of, is_readable, is_standard, stem_of
+from tocsin.formats.files import format_of, is_readable, is_standard, known_format, stem_of
 from tocsin.formats.time_fields import find_time_fields, first_names
 from tocsin.language.parsing.cursor import closest
 from tocsin.model import Event
@@ -159,7 +159,10 @@ class EventOptions(OptionGroup):
         fields = EventFields(self.id_field, time, self.start_field, self.stream_field, valid_until_field)
         self._warn_of_misspelt(fields, Path(source))
         reader = EventReader(fields, stream=self.stream_of(source), ticks=ticks)
-        return open_events(source, reader, format=self.input_format)
+        events = open_events(source, reader, format=self.input_format)
+        if self.input_format is None:
+            _warn_of_guessed_format(events)
+        return events
 
     def _warn_of_misspelt(self, fields: EventFields, path: Path) -> None:
         """Warn of each field that the first records of a file lack, if they have one with a similar name."""
@@ -187,6 +190,18 @@ class EventOptions(OptionGroup):
         if self.stream is not None or self.stream_field is not None or is_standard(source):
             return self.stream
         return stem_of(Path(source))
+
+
+def _warn_of_guessed_format(events: EventFile) -> None:
+    """Warn of a file that is read as JSON lines for want of a known suffix, and does not begin with one."""
+    path = events.path
+    if path is None or not path.is_file() or known_format(path) is not None or not path.stat().st_size:
+        return
+    if not events.first_records(1):
+        formats = ", ".join(Format)
+        warn(
+            f"the suffix of {path} names no format, and it is read as JSON lines; --input-format names one: {formats}"
+        )
 
 
 @dataclass(frozen=True)
