@@ -126,7 +126,8 @@ def test_explain_of_a_filter_has_the_truth_of_each_part() -> None:
 def test_explain_of_a_filter_counts_over_several_events() -> None:
     found = document(1, "explain", "price > 100 or volume > 5", "events.jsonl")
     assert found == {
-        "errors": [], "warnings": [], "kind": "filter", "events": 2, "matched": 1, "first_match": "events.jsonl:1",
+        "errors": [], "warnings": [{"message": "no event has the attribute `volume`"}],
+        "kind": "filter", "events": 2, "matched": 1, "first_match": "events.jsonl:1",
         "condition": {
             "text": "price > 100 or volume > 5", "true": 1, "false": 0, "unknown": 1, "connective": "or",
             "parts": [
