@@ -419,7 +419,7 @@ def test_match_sequences_refuses_an_unordered_table_and_processes_none_of_it() -
         made.match_sequences(table([2, 1]), stream="s", time="t")
     with pytest.raises(EventError, match="row 1 is no event: the record has no `t`"):
         made.match_sequences(table([1, None]), stream="s", time="t")
-    with pytest.raises(EventError, match="a table is expected, .* not list; make one of dicts"):
+    with pytest.raises(EventError, match=r"a table is expected, .* not list; make one of dicts"):
         made.match_sequences([{"t": 1}], stream="s", time="t")
     assert made.stats().published == 0
     assert len(made.match_sequences(table([1, 2]), stream="s", time="t")) == 1
