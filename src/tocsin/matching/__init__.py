@@ -15,6 +15,7 @@ from tocsin.matching.saved import MatcherParts, Savable, open_matcher, save_matc
 from tocsin.matching.statistics import Statistics
 
 # These bring the compiler with them, so they are imported when they are needed.
+declare("tocsin.matching.adaptive.matcher", "adaptive")
 declare("tocsin.matching.be_tree.matcher", "be-tree")
 declare("tocsin.matching.le_subscribe.counting", "counting")
 declare("tocsin.matching.le_subscribe.dynamic", "dynamic")

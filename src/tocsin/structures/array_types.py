@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Int64s: TypeAlias = NDArray[np.int64]
 Int32s: TypeAlias = NDArray[np.int32]
 UInt64s: TypeAlias = NDArray[np.uint64]
+UInt16s: TypeAlias = NDArray[np.uint16]
 UInt8s: TypeAlias = NDArray[np.uint8]
 Float64s: TypeAlias = NDArray[np.float64]
 Float32s: TypeAlias = NDArray[np.float32]
@@ -19,6 +20,7 @@ _DTYPES: Final = {
     "Int64s": np.int64,
     "Int32s": np.int32,
     "UInt64s": np.uint64,
+    "UInt16s": np.uint16,
     "UInt8s": np.uint8,
     "Float64s": np.float64,
     "Float32s": np.float32,

@@ -362,10 +362,25 @@ count_remaining(functions_to_compile)
 
 if numba.config.DISABLE_JIT:
 
+    def first_bit(word: Any) -> int:
+        """Return the position of the lowest bit that is set, 64 if none is."""
+        number = int(word)
+        return (number & -number).bit_length() - 1 if number else 64
+
     def prefetch(array: Any, index: int) -> None:
         """Do nothing: without compilation there is no cache line to ask for."""
 
 else:
+
+    @intrinsic
+    def first_bit(_: Any, word: Any) -> Any:  # noqa: ARG001 - its type is always the same
+        """Return the position of the lowest bit that is set, 64 if none is."""
+
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+            """Emit LLVM's count of trailing zeros."""
+            return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+        return numba.types.int64(numba.types.uint64), codegen
 
     @intrinsic
     def prefetch(_: Any, array: Any, index: Any) -> Any:
@@ -385,4 +400,5 @@ else:
 
         return numba.types.void(array, index), codegen
 
+    interpret_as(first_bit, lambda word: (int(word) & -int(word)).bit_length() - 1 if word else 64)
     interpret_as(prefetch, lambda _array, _index: None)

@@ -14,7 +14,7 @@ from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.le_subscribe._kernels import greedy
 from tocsin.matching.le_subscribe.state import WIDEST, State
 from tocsin.structures import hash_index
-from tocsin.structures.array_types import zeros
+from tocsin.structures.array_types import Float64s, Int32s, zeros
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import new_hash_index
 
@@ -46,6 +46,11 @@ class Costs(Struct, frozen=True):
     def of(self, width: int, keys: float = 0.0) -> float:
         """Return the cost per event of a table of this many attributes and keys."""
         return self.table + self.attribute * width + self.misses * min(keys / self.cached, 1.0)
+
+    def figures(self, space: float, scale: float) -> Float64s:
+        """Return the costs by `CostPlace`; a sampled conjunction stands for `scale` others."""
+        costs = (self.table, self.attribute, self.create, space, self.key, scale, self.misses, self.cached)
+        return np.array(costs, dtype=np.float64)
 
 
 EAGER: Final = Costs(table=0.02, attribute=0.02, misses=0.0)
@@ -89,25 +94,29 @@ def schemas_for(
     """
     held = int(state.store.counters[StoreCounter.LIVE])
     stands_for = float(sample.weight[: sample.count[0]].sum()) or 1.0
-    figures = np.array(
-        [
-            costs.table,
-            costs.attribute,
-            costs.create,
-            space,
-            costs.key,
-            max(held / stands_for, 1.0),
-            costs.misses,
-            costs.cached,
-        ],
-        dtype=np.float64,
-    )
     known = np.zeros((0, 2), dtype=np.int64) if fresh else _schema_keys(state)
+    figures = costs.figures(space, max(held / stands_for, 1.0))
+    return choose_schemas(
+        known, sample, widest, figures, state.fields.equalities, most=most, correlations=correlations
+    )
+
+
+def choose_schemas(
+    known: Keys,
+    sample: greedy.Sample,
+    widest: int,
+    figures: Float64s,
+    distinct: Int32s,
+    *,
+    most: int = 64,
+    correlations: Correlations = _INDEPENDENT,
+) -> dict[Schema, float]:
+    """Return up to `most` schemas that are not known and pay off, by costs in checks and the constants of each field."""
     chosen = np.zeros((most, 2), dtype=np.int64)
     before = sample.current.copy()
     room = _ROOM
     while True:
-        candidates = _candidates(state, correlations, room)
+        candidates = _candidates(distinct, correlations, room)
         count = greedy.choose_tables(known, sample, candidates, widest, figures, chosen)
         if count >= 0:
             return {
@@ -119,13 +128,13 @@ def schemas_for(
 
 def set_correlations(state: State, correlations: Correlations) -> None:
     """Set the correlation of every table."""
-    candidates = _candidates(state, correlations, 2 * len(correlations) + 64)
+    candidates = _candidates(state.fields.equalities, correlations, 2 * len(correlations) + 64)
     rows = np.flatnonzero(state.tables.width[: state.tables.used[0]])
     for row, (a, b) in zip(rows.tolist(), _schema_keys(state).tolist(), strict=True):
         state.tables.correlation[row] = greedy.correlation_of(candidates, a, b)
 
 
-def _candidates(state: State, correlations: Correlations, room: int) -> greedy.Candidates:
+def _candidates(distinct: Int32s, correlations: Correlations, room: int) -> greedy.Candidates:
     """Return room for so many candidates; schemas of known correlation are entered already."""
     candidates = greedy.Candidates(
         new_hash_index(2, capacity=room),
@@ -133,10 +142,10 @@ def _candidates(state: State, correlations: Correlations, room: int) -> greedy.C
         np.zeros(room),
         np.zeros(room, dtype=np.uint8),
         np.ones(room),
-        state.fields.equalities,
+        distinct,
     )
     for schema, correlation in correlations.items():
-        entry = hash_index.insert(candidates.schemas, *_key(schema), 0)
+        entry = hash_index.insert(candidates.schemas, *schema_key(schema), 0)
         candidates.correlation[entry] = correlation
     return candidates
 
@@ -167,10 +176,11 @@ def _schema_keys(state: State) -> Keys:
         tuple(tables.fields[row, : abs(int(tables.width[row]))].tolist())
         for row in np.flatnonzero(tables.width[: tables.used[0]]).tolist()
     ]
-    return np.array([_key(schema) for schema in schemas], dtype=np.int64).reshape(-1, 2)
+    return np.array([schema_key(schema) for schema in schemas], dtype=np.int64).reshape(-1, 2)
 
 
-def _key(schema: Schema) -> tuple[int, int]:
+def schema_key(schema: Schema) -> tuple[int, int]:
+    """Return a schema as `choose_tables` reads it."""
     padded = [*schema, *[greedy.NO_FIELD] * (WIDEST - len(schema))]
     return (padded[0] << 32) | padded[1], -1 if len(schema) <= 2 else (padded[2] << 32) | padded[3]
 

@@ -1,0 +1,1 @@
+"""The adaptive matcher: one cost model over all ways to reach a conjunction."""

@@ -1,0 +1,330 @@
+"""Access paths: which there are for a conjunction, what they cost, and the clusters they lead to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tocsin.matching.adaptive._kernels.expectations import code_at, expected, presence
+from tocsin.matching.adaptive._kernels.grids import cell_of, cell_tag, grid_of, level_slot
+from tocsin.matching.adaptive._kernels.predicates import release_code, retain_code
+from tocsin.matching.adaptive.state import (
+    CELL,
+    CODE_BITS,
+    EVERY_EVENT,
+    INSIDE,
+    NO_CODE,
+    OP_BITS,
+    PRESENCE,
+    SLOT_MASK,
+    WIDEST,
+    Access,
+    Code,
+    GridRow,
+    Link,
+    ListRow,
+    Slot,
+    State,
+    Top,
+)
+from tocsin.matching.encoding.codes import Op
+from tocsin.structures import blocks, hash_index
+from tocsin.structures.array_types import Int64s
+from tocsin.structures.blocks import class_of
+from tocsin.structures.jit import helper
+
+_LOW_HALF: Final = 0xFFFFFFFF
+_NEVER_PRESENT: Final = (Op.MISSING, Op.RESIDUAL)
+
+
+@helper
+def single_key(code: int) -> int:
+    """Return the first half of the key of an access path by one code."""
+    return (code << CODE_BITS) | NO_CODE
+
+
+@helper
+def presence_key(slot: int) -> int:
+    """Return the first half of the key of an access path by the presence of a value."""
+    return (slot << CODE_BITS) | PRESENCE
+
+
+@helper
+def key_of_codes(a: int, b: int, c: int, d: int) -> tuple[int, int]:
+    """Return the key of an access path by up to four codes; -1 is none."""
+    first = (a << CODE_BITS) | (b if b >= 0 else np.int64(NO_CODE))
+    if c < 0:
+        return first, np.int64(EVERY_EVENT)
+    return first, (c << CODE_BITS) | (d if d >= 0 else np.int64(NO_CODE))
+
+
+@helper
+def is_implied(first: int, second: int, code: int) -> bool:
+    """Tell whether every event that reaches an access path satisfies one of its codes."""
+    found = False
+    for which in range(WIDEST):
+        found |= code_at(first, second, which) == code
+    return found
+
+
+@helper
+def dimension(state: State, code: int) -> tuple[int, int]:
+    """Return the slot in which a code can be a part of a key, and the code there: its own, or that of a cell.
+
+    The slot is -1 if there is none. A cell that has no code yet is -2 - its number.
+    """
+    keys = state.predicates.entries.keys
+    tag = keys[code, Code.TAG]
+    op, slot = tag >> OP_BITS, tag & SLOT_MASK
+    if op == Op.EQ:
+        return slot, code
+    grid = grid_of(state, slot) if (INSIDE >> op) & 1 else np.int64(-1)
+    if grid < 0:
+        return np.int64(-1), code
+    level, cell = cell_of(state, grid, keys[code, Code.LOW], keys[code, Code.HIGH])
+    if level < 0:
+        return np.int64(-1), code
+    slot = level_slot(state, grid, level)
+    found = hash_index.find(state.predicates.entries, cell_tag(slot), cell, np.int64(0))
+    return slot, found if found >= 0 else -2 - cell
+
+
+@helper
+def chance_of(state: State, code: int, slot: int, part: int) -> float:
+    """Return the probability that an event has a part of a key that stands for a code: itself, or a cell around it."""
+    if part == code:
+        return expected(state, code)
+    if part >= 0:
+        return min(max(expected(state, part), expected(state, code)), 1.0)
+    return min(2.0 * expected(state, code), presence(state, -1 - state.slots.rows[slot, Slot.FIELD]))
+
+
+@helper
+def choose(state: State, codes: Int64s, parts: Int64s, size: int, is_final: bool) -> tuple[int, int, float]:
+    """Return the key of the access path of a conjunction that the fewest events reach, and their share.
+
+    A cell in it that is no code yet becomes one if the choice is final; else no access path has the key that is returned.
+    `parts` is room for three times as many numbers as the conjunction has codes.
+    """
+    first, second, table = np.int64(EVERY_EVENT), np.int64(EVERY_EVENT), np.int64(-1)
+    best, chances = 2.0, parts[2 * size : 3 * size]
+    for i in range(size):
+        code = codes[i]
+        tag = state.predicates.entries.keys[code, Code.TAG]
+        op = tag >> OP_BITS
+        slot, part = dimension(state, code)
+        parts[i], parts[size + i] = slot, part
+        chance = 1.0
+        if slot >= 0:
+            chance = chance_of(state, code, slot, part)
+        chances[i] = np.int64(chance * (1 << 60))
+        if slot >= 0 and chance < best:
+            best, second = chance, np.int64(EVERY_EVENT)
+            first = single_key(part) if part >= 0 else -2 - i
+        elif op == Op.IN:
+            chance = expected(state, code)
+            if chance < best:
+                best, first = chance, single_key(code)
+        elif slot < 0 and op not in _NEVER_PRESENT:
+            chance = presence(state, tag & SLOT_MASK)
+            if chance < best:
+                best, first = chance, presence_key(tag & SLOT_MASK)
+    for t in range(state.tops[Top.TABLES]):
+        width = np.int64(state.tables.width[t])
+        if width > 0 and width <= size:
+            chance = _chance_in(state, t, parts, size)
+            if chance < best and chance < 1.0:
+                best, table = chance, np.int64(t)
+    if table >= 0:
+        if is_final or _has_codes(state, table, parts, size):
+            a, b, c, d = _codes_in(state, table, parts, size)
+            first, second = key_of_codes(a, b, c, d)
+        else:
+            first = np.int64(EVERY_EVENT - 1)
+    elif first < EVERY_EVENT and is_final:
+        i = -2 - first
+        first = single_key(_with_cell(state, parts, size, i))
+    return first, second, min(best, 1.0)
+
+
+@helper
+def _place_in(state: State, table: int, which: int, parts: Int64s, size: int) -> int:
+    """Return the position of the conjunction's code in one of a table's slots, or -1."""
+    wanted = state.tables.slots[table, which]
+    for i in range(size):
+        if parts[i] == wanted:
+            return np.int64(i)
+    return np.int64(-1)
+
+
+@helper
+def _chance_in(state: State, table: int, parts: Int64s, size: int) -> float:
+    """Return the probability that an event has the key of a conjunction in a table; 1 if it has none."""
+    chance, least = state.tables.correlation[table], 1.0
+    for which in range(state.tables.width[table]):
+        i = _place_in(state, table, which, parts, size)
+        if i < 0:
+            return 1.0
+        one = parts[2 * size + i] * (1.0 / (1 << 60))
+        chance *= one
+        least = min(least, one)
+    return min(chance, least)
+
+
+@helper
+def _has_codes(state: State, table: int, parts: Int64s, size: int) -> bool:
+    """Tell whether all parts of a conjunction's key in a table are codes already."""
+    found = True
+    for which in range(state.tables.width[table]):
+        found &= parts[size + _place_in(state, table, which, parts, size)] >= 0
+    return found
+
+
+@helper
+def _codes_in(state: State, table: int, parts: Int64s, size: int) -> tuple[int, int, int, int]:
+    """Return the codes of a conjunction's key in a table; cells get codes."""
+    a, b, c, d = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1)
+    for which in range(state.tables.width[table]):
+        i = _place_in(state, table, which, parts, size)
+        code = _with_cell(state, parts, size, i)
+        if which == 0:
+            a = code
+        elif which == 1:
+            b = code
+        elif which == 2:
+            c = code
+        else:
+            d = code
+    return a, b, c, d
+
+
+@helper
+def _with_cell(state: State, parts: Int64s, size: int, i: int) -> int:
+    """Return the code of a part; a cell that has none gets one, without a use yet."""
+    part = parts[size + i]
+    if part < 0:
+        part = retain_code(state, cell_tag(parts[i]), -2 - part, np.int64(0))
+        state.predicates.uses[part] -= 1
+        parts[size + i] = part
+    return part
+
+
+@helper
+def entry_of(state: State, first: int, second: int) -> int:
+    """Return the entry of an access path, which is made if there is none; there must be room."""
+    entry = hash_index.find(state.access, first, second, np.int64(0))
+    if entry >= 0:
+        return entry
+    entry = hash_index.insert(state.access, first, second, np.int64(0))
+    state.access.keys[entry, Access.PLACE] = 0
+    state.access.keys[entry, Access.WORK] = 0
+    if first >= 0 and first & _LOW_HALF == PRESENCE:
+        state.slots.rows[first >> CODE_BITS, Slot.CLUSTER] = entry + 1
+    for which in range(WIDEST):
+        code = code_at(first, second, which)
+        if code >= 0:
+            _retain_part(state, code)
+    code = code_at(first, second, np.int64(0))
+    if code >= 0 and first & _LOW_HALF == NO_CODE and second < 0:
+        _set_cluster(state, code, entry + 1)
+        if state.predicates.entries.keys[code, Code.TAG] >> OP_BITS == Op.IN:
+            _link(state, code)
+    return entry
+
+
+@helper
+def drop_entry(state: State, entry: int) -> None:
+    """Remove an access path without conjunctions."""
+    first, second = state.access.keys[entry, Access.FIRST], state.access.keys[entry, Access.SECOND]
+    if first >= 0 and first & _LOW_HALF == PRESENCE:
+        state.slots.rows[first >> CODE_BITS, Slot.CLUSTER] = 0
+    code = code_at(first, second, np.int64(0))
+    if code >= 0 and first & _LOW_HALF == NO_CODE and second < 0:
+        _set_cluster(state, code, np.int64(0))
+        if state.predicates.entries.keys[code, Code.TAG] >> OP_BITS == Op.IN:
+            _unlink(state, code)
+    hash_index.remove(state.access, entry)
+    for which in range(WIDEST):
+        code = code_at(first, second, which)
+        if code >= 0:
+            _release_part(state, code)
+
+
+@helper
+def _set_cluster(state: State, code: int, cluster: int) -> None:
+    use = state.predicates.entries.keys[code, Code.USE]
+    state.predicates.entries.keys[code, Code.USE] = (use & ~np.int64(_LOW_HALF)) | cluster
+
+
+@helper
+def _retain_part(state: State, code: int) -> None:
+    """Count a use of a code by an access path; the first one of a cell has events look for cells of its level."""
+    state.predicates.uses[code] += 1
+    tag = state.predicates.entries.keys[code, Code.TAG]
+    if tag >> OP_BITS == CELL and state.predicates.uses[code] == 1:
+        _count_cell(state, tag & SLOT_MASK, np.int64(1))
+
+
+@helper
+def _release_part(state: State, code: int) -> None:
+    tag = state.predicates.entries.keys[code, Code.TAG]
+    if tag >> OP_BITS == CELL and state.predicates.uses[code] == 1:
+        _count_cell(state, tag & SLOT_MASK, np.int64(-1))
+    release_code(state, code)
+
+
+@helper
+def _count_cell(state: State, slot: int, change: int) -> None:
+    """Count the cells of a level that are in use."""
+    rows = state.slots.rows
+    rows[slot, Slot.EQUALITIES] += change
+    grid = grid_of(state, -1 - rows[slot, Slot.FIELD])
+    for level in range(state.grids.levels.shape[1]):
+        if state.grids.levels[grid, level] == slot + 1:
+            bit = np.int64(1) << level
+            levels = state.grids.rows[grid, GridRow.LEVELS]
+            state.grids.rows[grid, GridRow.LEVELS] = (
+                levels | bit if rows[slot, Slot.EQUALITIES] > 0 else levels & ~bit
+            )
+
+
+@helper
+def _link(state: State, code: int) -> None:
+    """Link the members of a list that is an access path with its code."""
+    row, links = state.lists[state.predicates.entries.keys[code, Code.LOW]], state.links.rows
+    first = blocks.take(state.links, class_of(row[ListRow.COUNT]))
+    row[ListRow.LINKS] = first
+    for m in range(row[ListRow.COUNT]):
+        slot, key = (
+            state.members.rows[row[ListRow.FIRST] + m, 0],
+            state.members.rows[row[ListRow.FIRST] + m, 1],
+        )
+        point = retain_code(state, (np.int64(Op.EQ) << OP_BITS) | slot, key, key)
+        state.slots.rows[slot, Slot.LISTS] += 1
+        links[first + m, Link.LIST], links[first + m, Link.POINT] = code, point
+        before = np.int64(state.predicates.linked[point]) - 1
+        links[first + m, Link.NEXT], links[first + m, Link.PREVIOUS] = before, -1
+        if before >= 0:
+            links[before, Link.PREVIOUS] = first + m
+        state.predicates.linked[point] = first + m + 1
+
+
+@helper
+def _unlink(state: State, code: int) -> None:
+    row, links = state.lists[state.predicates.entries.keys[code, Code.LOW]], state.links.rows
+    first = row[ListRow.LINKS]
+    for m in range(row[ListRow.COUNT]):
+        at = first + m
+        point, following, before = links[at, Link.POINT], links[at, Link.NEXT], links[at, Link.PREVIOUS]
+        if following >= 0:
+            links[following, Link.PREVIOUS] = before
+        if before >= 0:
+            links[before, Link.NEXT] = following
+        else:
+            state.predicates.linked[point] = following + 1
+        slot = state.members.rows[row[ListRow.FIRST] + m, 0]
+        state.slots.rows[slot, Slot.LISTS] -= 1
+        release_code(state, point)
+    blocks.give(state.links, first, class_of(row[ListRow.COUNT]))
+    row[ListRow.LINKS] = -1

@@ -1,0 +1,209 @@
+"""Clusters: the conjunctions of an access path, one behind the other in one block of words.
+
+A conjunction is the first code that is checked, a head (see `state`), its number, the other codes that are checked, the least
+likely first, and then those that are not: the access path implies them, or they are residual. Where none is checked, the first
+word is 0, the code that every event satisfies. Of a code that is checked and no equality, there is -1 less it. A conjunction
+that is gone stays as a gap, with -1 for its number, until there are many.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tocsin.matching.adaptive.state import (
+    ALWAYS,
+    HOT_BIT,
+    RESIDUAL_BIT,
+    SIZE_BITS,
+    SIZE_MASK,
+    Access,
+    State,
+    Stored,
+    Words,
+)
+from tocsin.structures import free_lists
+from tocsin.structures.array_types import Int64s
+from tocsin.structures.blocks import class_of, size_of
+from tocsin.structures.jit import helper
+
+_LOW_HALF: Final = 0xFFFFFFFF
+HEAD: Final = 1  # the places of words of a conjunction
+NUMBER: Final = 2
+REST: Final = 3
+
+
+@helper
+def start_of(place: int) -> int:
+    """Return where a cluster begins."""
+    return place >> 32
+
+
+@helper
+def words_in(place: int) -> int:
+    """Return how many words a cluster has."""
+    return place & (HOT_BIT - 1)
+
+
+@helper
+def place_of(start: int, words: int, before: int) -> int:
+    """Return the place of a cluster that was at another place before."""
+    return (start << 32) | words | (before & HOT_BIT)
+
+
+@helper
+def size_in(head: int) -> int:
+    """Return how many codes a conjunction has."""
+    return head & SIZE_MASK
+
+
+@helper
+def checks_in(head: int) -> int:
+    """Return how many codes of a conjunction are checked."""
+    return (head >> SIZE_BITS) & SIZE_MASK
+
+
+@helper
+def length_of(head: int) -> int:
+    """Return how many words a conjunction has."""
+    return size_in(head) + REST - (checks_in(head) > 0)
+
+
+@helper
+def longest(size: int) -> int:
+    """Return how many words a conjunction of so many codes may have."""
+    return size + REST
+
+
+@helper
+def head_of(size: int, checks: int, is_residual: bool) -> int:
+    """Return the head of a conjunction."""
+    return size | (checks << SIZE_BITS) | (np.int64(is_residual) << RESIDUAL_BIT)
+
+
+@helper
+def code_in(word: int) -> int:
+    """Return the code in a word of a conjunction."""
+    return word if word >= 0 else -1 - word
+
+
+@helper
+def size_of_stored(state: State, number: int) -> int:
+    """Return how many codes a stored conjunction has."""
+    entry = np.int64(state.store.rows[number, Stored.PATH])
+    at = start_of(state.access.keys[entry, Access.PLACE]) + state.store.rows[number, Stored.OFFSET]
+    return size_in(np.int64(state.words.rows[at + HEAD]))
+
+
+@helper
+def copy_codes(state: State, number: int, codes: Int64s) -> int:
+    """Write the codes of a conjunction; return how many it has."""
+    entry = np.int64(state.store.rows[number, Stored.PATH])
+    at = start_of(state.access.keys[entry, Access.PLACE]) + state.store.rows[number, Stored.OFFSET]
+    head = np.int64(state.words.rows[at + HEAD])
+    count = np.int64(0)
+    if checks_in(head) > 0:
+        codes[0] = code_in(np.int64(state.words.rows[at]))
+        count += 1
+    for i in range(at + REST, at + length_of(head)):
+        codes[count] = code_in(np.int64(state.words.rows[i]))
+        count += 1
+    return count
+
+
+@helper
+def growth(state: State, entry: int, words: int) -> int:
+    """Return how many words more it takes to make a cluster longer."""
+    used = words_in(state.access.keys[entry, Access.PLACE])
+    if used > 0 and used + words <= size_of(class_of(used)):
+        return np.int64(0)
+    return size_of(class_of(used + words))
+
+
+@helper
+def append(state: State, entry: int, words: int) -> int:
+    """Make a cluster longer by some words; return where they begin, counted from the first word of all; there must be room."""
+    place = state.access.keys[entry, Access.PLACE]
+    start, used = start_of(place), words_in(place)
+    if used == 0:
+        start = _take(state.words, class_of(words))
+    elif used + words > size_of(class_of(used)):
+        start = _moved(state.words, start, used, class_of(used + words))
+    state.access.keys[entry, Access.PLACE] = place_of(start, used + words, place)
+    return start + used
+
+
+@helper
+def _take(words: Words, class_: int) -> int:
+    """Return the first word of a block that is not in use; there must be room for it."""
+    return free_lists.take_run(words.rows, words.free, class_, words.top, 0, size_of(class_))
+
+
+@helper
+def _moved(words: Words, first: int, used: int, class_: int) -> int:
+    """Move the words of a cluster to a block of another class, for which there must be room; return its first word."""
+    new = _take(words, class_)
+    for i in range(used):
+        words.rows[new + i] = words.rows[first + i]
+    free_lists.give(words.rows, words.free, class_of(used), first)
+    return new
+
+
+@helper
+def take_out(state: State, number: int) -> bool:
+    """Take a conjunction out of its cluster; what it named keeps its uses. Return False if there is no room to close gaps."""
+    entry = np.int64(state.store.rows[number, Stored.PATH])
+    place, work = state.access.keys[entry, Access.PLACE], state.access.keys[entry, Access.WORK]
+    at, used = start_of(place) + state.store.rows[number, Stored.OFFSET], words_in(place)
+    gone = (work & _LOW_HALF) + length_of(np.int64(state.words.rows[at + HEAD]))
+    is_closed, left = 2 * gone > used, used - gone
+    smaller = class_of(max(left, np.int64(1)))
+    if is_closed and left > 0 and smaller < class_of(used) and not _has_block(state.words, smaller):
+        return False
+    state.words.rows[at + NUMBER] = -1
+    state.store.rows[number, Stored.PATH] = -1
+    if is_closed:
+        gone = np.int64(0)
+        _close_gaps(state, entry)
+    state.access.keys[entry, Access.WORK] = (work & ~np.int64(_LOW_HALF)) | gone
+    return True
+
+
+@helper
+def _has_block(words: Words, class_: int) -> bool:
+    return words.free[class_] >= 0 or words.top[0] + size_of(class_) <= words.rows.shape[0]
+
+
+@helper
+def is_empty(state: State, entry: int) -> bool:
+    """Tell whether a cluster has no conjunctions, and its access path can be removed."""
+    return state.access.keys[entry, Access.PLACE] == 0 and entry != ALWAYS
+
+
+@helper
+def _close_gaps(state: State, entry: int) -> None:
+    """Move the conjunctions of a cluster together, into a smaller block where it is too large."""
+    place, rows = state.access.keys[entry, Access.PLACE], state.words.rows
+    start, used = start_of(place), words_in(place)
+    at, to, end = start, start, start + used
+    while at < end:
+        number, words = np.int64(rows[at + NUMBER]), length_of(np.int64(rows[at + HEAD]))
+        if number >= 0:
+            state.store.rows[number, Stored.OFFSET] = to - start
+            for i in range(words):
+                rows[to + i] = rows[at + i]
+            to += words
+        at += words
+    left = to - start
+    if left == 0:
+        free_lists.give(state.words.rows, state.words.free, class_of(used), start)
+        state.access.keys[entry, Access.PLACE] = 0
+        return
+    if class_of(left) < class_of(used):
+        new = _take(state.words, class_of(left))
+        for i in range(left):
+            rows[new + i] = rows[start + i]
+        free_lists.give(state.words.rows, state.words.free, class_of(used), start)
+        start = new
+    state.access.keys[entry, Access.PLACE] = place_of(start, left, place)

@@ -1,0 +1,233 @@
+"""Matching: the access paths that an event reaches, and the conjunctions of their clusters that it satisfies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
+from tocsin.matching._kernels.single_event import (
+    NO_ROOM,
+    NO_STATE_ROOM,
+    NOT_EXACT,
+    SingleEvent,
+    SingleEventAddress,
+    gather_single,
+    make_keys,
+)
+from tocsin.matching.adaptive._kernels.clusters import (
+    HEAD,
+    NUMBER,
+    REST,
+    checks_in,
+    length_of,
+    start_of,
+    words_in,
+)
+from tocsin.matching.adaptive._kernels.dense import (
+    begin_chunk,
+    evaluate_chunk,
+    is_dense,
+    merge_pairs,
+    put_off,
+    write_columns,
+)
+from tocsin.matching.adaptive._kernels.events import (
+    REACHED,
+    TOUCHED,
+    forget_event,
+    has_reached_all,
+    is_counted,
+    load_event,
+    reach,
+)
+from tocsin.matching.adaptive._kernels.predicates import float_of, with_float
+from tocsin.matching.adaptive._kernels.verification import is_satisfied
+from tocsin.matching.adaptive.state import (
+    CHUNK,
+    HOT_BIT,
+    RESIDUAL_BIT,
+    Access,
+    AdaptiveStateAddress,
+    DenseCount,
+    State,
+    Top,
+    Total,
+)
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.structures.addresses import load
+from tocsin.structures.array_types import Int64s
+from tocsin.structures.jit import helper, kernel, prefetch
+
+_LINE: Final = 16  # words in a cache line
+_DRAWN: Final = 8  # conjunctions that are drawn of an event that is counted
+_AHEAD: Final = 4  # lines of a cluster that are asked for
+MATCHES: Final = 1  # what there was no room for: see `Top.NEEDED`
+REACHES: Final = 0
+
+
+@kernel
+def match(state: State, events: EncodedEvents, start: int, found: Int64s, offsets: Int64s) -> int:
+    """Write the conjunctions that each event from `start` on satisfies; return the number of events done.
+
+    The matches of event i are `found[offsets[i]:offsets[i + 1]]`. It stops where there is no room: `NEEDED` and `NEEDED_PAIRS` are
+    how many matches and pairs there has to be room for; if both are 0, there is no room for what an event reaches.
+    """
+    tops, total = state.tops, events.offsets.shape[0] - 1
+    tops[Top.NEEDED] = tops[Top.NEEDED_PAIRS] = 0
+    first = np.int64(start)
+    while first < total:
+        last = first + CHUNK if first + CHUNK < total else np.int64(total)
+        begin_chunk(state, first, last - first)
+        done = _match_chunk(state, events, first, found, offsets)
+        if done < last and is_dense(state) and tops[Top.NEEDED] == 0 and tops[Top.NEEDED_PAIRS] == 0:
+            state.dense.used[DenseCount.IS_ON] = 0  # some value has no column: event by event, then
+            done = _match_chunk(state, events, first, found, offsets)
+        if done < last:
+            return first if is_dense(state) else done
+        first = last
+    return total
+
+
+@helper
+def _match_chunk(state: State, events: EncodedEvents, first: int, found: Int64s, offsets: Int64s) -> int:
+    """Match a chunk of events; return the number of the first that is not done."""
+    total = events.offsets.shape[0] - 1
+    last = first + CHUNK if first + CHUNK < total else np.int64(total)
+    for event in range(first, last):
+        load_event(state, events, event)
+        reach(state)
+        count = np.int64(-1)
+        if has_reached_all(state) and (
+            not is_dense(state) or write_columns(state, event, state.room.used[TOUCHED])
+        ):
+            count = _verify_all(state, event, offsets[event], found)
+        forget_event(state)
+        if count < 0:
+            return np.int64(event)
+        if is_counted(state):
+            state.totals[Total.EVENTS] += state.totals[Total.WEIGHT]
+            state.totals[Total.COUNTED] += 1.0
+            _note(state)
+        offsets[event + 1] = count
+    if is_dense(state):
+        pairs = evaluate_chunk(state)
+        if pairs < 0 or pairs >> 62:
+            state.tops[Top.NEEDED_PAIRS] = -pairs if pairs < 0 else np.int64(0)
+            for event in range(CHUNK):
+                state.dense.counts[event] = 0
+            return first
+        if offsets[last] + pairs > found.shape[0]:
+            state.tops[Top.NEEDED] = offsets[last] + pairs
+            for event in range(CHUNK):
+                state.dense.counts[event] = 0
+            return first
+        merge_pairs(state, first, last, found, offsets)
+    return last
+
+
+@kernel
+def match_event(address: AdaptiveStateAddress, event: SingleEventAddress) -> int:
+    """Find the conjunctions that a single event satisfies, and write their ids: see `gather_single`."""
+    state: State = load(address)
+    single: SingleEvent = load(event)
+    if not make_keys(single):
+        return np.int64(NOT_EXACT)
+    if match(state, single.events, np.int64(0), single.found, single.offsets) == 0:
+        return np.int64(NO_ROOM if state.tops[Top.NEEDED] > 0 else NO_STATE_ROOM)
+    return gather_single(state.store, single)
+
+
+@helper
+def _verify_all(state: State, event: int, count: int, found: Int64s) -> int:
+    """Write the conjunctions that the event at hand satisfies behind the first `count`; return how many by now, or -1.
+
+    Clusters are larger than the caches together: their words are asked for before the first is read.
+    """
+    reached, access, rows = state.room.reached, state.access.keys, state.words.rows
+    weight, most = state.totals[Total.WEIGHT], np.int64(0)
+    entries, hot = state.room.used[REACHED], np.int64(HOT_BIT) if is_dense(state) else np.int64(0)
+    for i in range(entries):
+        place = access[reached[i], Access.PLACE]
+        words = words_in(place) if place & hot == 0 else np.int64(0)
+        most += words // REST + 1
+        for at in range(0, min(words, np.int64(_AHEAD * _LINE)), _LINE):
+            prefetch(rows, start_of(place) + at)
+    if count + most > found.shape[0]:
+        state.tops[Top.NEEDED] = count + most
+        return np.int64(-1)
+    for i in range(entries):
+        entry = reached[i]
+        if is_counted(state):
+            access[entry, Access.WORK] = with_float(
+                access[entry, Access.WORK], float_of(access[entry, Access.WORK]) + weight
+            )
+        place = access[entry, Access.PLACE]
+        if place & hot:
+            put_off(state, entry, event)
+            continue
+        count = _verify(state, start_of(place), start_of(place) + words_in(place), count, found)
+    if is_counted(state):
+        state.totals[Total.VISITS] += entries
+    return count
+
+
+@helper
+def _note(state: State) -> None:
+    """Note the clusters that the event at hand was checked against by itself, and draw some of their conjunctions."""
+    suspects, drawn, tops = state.review.suspects, state.review.drawn, state.tops
+    words, hot = np.int64(0), np.int64(HOT_BIT) if is_dense(state) else np.int64(0)
+    for i in range(state.room.used[REACHED]):
+        entry = state.room.reached[i]
+        if state.access.keys[entry, Access.PLACE] & hot == 0:
+            words += words_in(state.access.keys[entry, Access.PLACE])
+            if tops[Top.SUSPECTS] < suspects.shape[0]:
+                suspects[tops[Top.SUSPECTS]] = entry
+                tops[Top.SUSPECTS] += 1
+    step = words // _DRAWN + 1
+    left = 1 + (tops[Top.DRAWN] * 7) % step  # words before the next one that is drawn
+    for i in range(state.room.used[REACHED]):
+        place = state.access.keys[state.room.reached[i], Access.PLACE]
+        at, end = start_of(place), start_of(place) + words_in(place)
+        if place & hot or end - at < left:
+            left -= 0 if place & hot else end - at
+            continue
+        while at < end:
+            number = np.int64(state.words.rows[at + NUMBER])
+            length = length_of(np.int64(state.words.rows[at + HEAD]))
+            at += length
+            left -= length
+            if left <= 0 and number >= 0:
+                left += step
+                drawn[tops[Top.DRAWN] % drawn.shape[0]] = number
+                tops[Top.DRAWN] += 1
+
+
+@helper
+def _verify(state: State, at: int, end: int, count: int, found: Int64s) -> int:
+    """Write the conjunctions of a cluster that the event at hand satisfies; return how many by now.
+
+    Most fail at once, by an equality: of those, no more than the mark of its code is read.
+    """
+    rows, marks, true = state.words.rows, state.predicates.marks, np.uint16(2 * state.tops[Top.NUMBER])
+    checked = np.int64(0)
+    while at < end:
+        word, head = np.int64(rows[at]), np.int64(rows[at + HEAD])
+        number, rest = at + NUMBER, at + REST
+        at += length_of(head)
+        checked += 1
+        if word >= 0:
+            if marks[word] != true:
+                continue
+        elif not is_satisfied(state, word):
+            continue
+        last = rest + checks_in(head) - 1
+        while rest < last and is_satisfied(state, np.int64(rows[rest])):
+            rest += 1
+        if rest >= last and rows[number] >= 0:
+            found[count] = np.int64(rows[number]) + (NEEDS_RESIDUAL if head >> RESIDUAL_BIT else 0)
+            count += 1
+    if is_counted(state):
+        state.totals[Total.CHECKS] += checked
+    return count

@@ -1,0 +1,311 @@
+"""The adaptive matcher: each conjunction has the access path that the fewest events reach."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Self
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.matching.adaptive import state as arrays
+from tocsin.matching.adaptive._kernels.adaptation import relocate, review, scale_weights, sweep
+from tocsin.matching.adaptive._kernels.dense import heat
+from tocsin.matching.adaptive._kernels.matching import match, match_event
+from tocsin.matching.adaptive._kernels.placement import forget, keep, place, recall, withdraw
+from tocsin.matching.adaptive.planning import plan
+from tocsin.matching.adaptive.state import LEVELS, DenseCount, State, Stored, Top, Total, new_state
+from tocsin.matching.base import longer
+from tocsin.matching.batches import IdArray
+from tocsin.matching.conjunction_store import state as conjunction_store
+from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
+from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.registry import register
+from tocsin.matching.saved import MatcherParts
+from tocsin.matching.stored_matcher import StoredMatcher, check_sizes
+from tocsin.structures import hash_index
+from tocsin.structures.addresses import Addressed
+
+_LEAST: Final = 1_024  # words that clusters grow by
+_SAMPLE: Final = 1_024  # conjunctions that a plan is made for
+_HALF_LIFE: Final = 20_000  # events after which an event counts for half
+_HEAVY: Final = 2.0**60
+_EFFORT: Final = 0.003  # conjunctions that are reviewed for each that is checked,
+_MOST_EFFORT: Final = 4.0  # times more where many move
+_FRUITFUL: Final = 0.05  # share of reviewed conjunctions that move, from which on more are reviewed
+_LEAST_EFFORT: Final = 1.0 / 64
+_STEP: Final = 4_096  # conjunctions that are reviewed at once
+_SWEPT_WITHIN: Final = 100_000  # events in which all conjunctions are examined after a plan
+
+
+class Thresholds(Struct, frozen=True):
+    """When a matcher begins to plan, and to evaluate clusters for many events at once."""
+
+    counted: int = 8  # of so many events one is counted: a power of two
+    planned: int = 2_048  # conjunctions for which tables are planned before more are added, and whenever they have doubled
+    events: int = 512  # between two plans, at first
+    drawn: int = 128  # conjunctions that a plan needs
+    checks: float = 16.0  # of an event that are worth a plan
+    together: int = 64  # events of a batch that are evaluated together
+    words: int = 32  # of a cluster that is
+    often: float = 1.0 / 256  # of the events reach it
+
+
+DEFAULT: Final = Thresholds()
+EAGER: Final = Thresholds(
+    counted=1, planned=64, events=1, drawn=1, checks=0.0, together=1, words=1, often=0.0
+)
+"""Thresholds at which everything is done at the first opportunity."""
+
+
+@register("adaptive")
+class Adaptive(StoredMatcher):
+    """Keeps each conjunction under the access path that the fewest events are expected to reach."""
+
+    def __init__(self, *, vocabulary: Vocabulary | None = None, thresholds: Thresholds = DEFAULT) -> None:
+        super().__init__(vocabulary)
+        self._thresholds = thresholds
+        self._state: State = new_state()
+        self._state.tops[Top.UNCOUNTED] = thresholds.counted - 1
+        self._state.dense.used[DenseCount.LEAST] = thresholds.together
+        self._addressed = Addressed[State](arrays.AdaptiveStateAddress)
+        self._scratch = np.zeros(64, dtype=np.int64)  # room for the codes of one conjunction
+        self._planned_for = thresholds.planned  # conjunctions at which there is a plan for all of them
+        self._swept = 1 << 62  # the next conjunction to be examined since the last plan
+        self._since = 0  # events since the last plan
+        self._until_plan = thresholds.events
+        self._checks_before = 0.0
+        self._counted_before = 0.0
+        self._plans = 0
+        self._effort = _MOST_EFFORT  # how much is reviewed, in proportion to what is checked
+        self._owed = 0.0  # conjunctions to be reviewed
+        self._offset = 0  # in the cluster that is reviewed
+        self.moved = 0
+
+    # adding and removing
+
+    def _make_room(self, expressions: Expressions) -> None:
+        widest = check_sizes(expressions, arrays.SIZE_MASK, "`adaptive`")
+        if len(self._scratch) < 4 * widest + 4:
+            self._scratch = np.zeros(8 * widest, dtype=np.int64)
+        self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
+        store = conjunction_store.with_room(self._state.store, len(expressions.numbers))
+        self._state = self._state._replace(store=store)
+
+    def _keep(self, ids: IdArray, expressions: Expressions) -> None:
+        keep(self._state, ids, expressions)
+
+    def _forget(self, expressions: Expressions) -> None:
+        forget(self._state, expressions)
+        self._release(expressions)
+
+    def _place(self, expressions: Expressions) -> None:
+        self._make_list_room(expressions)
+        held, count = int(self._store.counters[StoreCounter.LIVE]), len(expressions.numbers)
+        if held >= self._planned_for:
+            # A few first, so that tables are there for the many.
+            self._place_some(expressions, max(count // _SAMPLE, 1))
+            self._plan_for_all(held)
+        self._place_some(expressions, 1)
+        if self._swept < int(self._store.counters[StoreCounter.TOP]):
+            self._sweep(8 * count + 64)
+
+    def _plan_for_all(self, held: int) -> None:
+        """Plan for a sample of all conjunctions that are placed, as if there were no others."""
+        self._planned_for = 2 * held
+        top = int(self._store.counters[StoreCounter.TOP])
+        some = np.flatnonzero(self._store.rows[:top, Stored.PATH] >= 0)
+        drawn = some[:: max(len(some) // _SAMPLE, 1)].astype(np.int32)
+        self._state, made = plan(self._state, drawn, held / len(drawn), self._scratch)
+        self._swept = 0 if made else self._swept
+
+    def _sweep(self, budget: int) -> None:
+        """Examine up to so many conjunctions since the last plan, and move those that have better paths now."""
+        top = int(self._store.counters[StoreCounter.TOP])
+        moves = np.empty(1_024, dtype=np.int64)
+        end = min(self._swept + budget, top)
+        while self._swept < end:
+            count, self._swept = sweep(self._state, self._swept, end, moves, self._scratch)
+            self._relocate_all(moves[:count])
+            self.moved += count
+
+    def _place_some(self, expressions: Expressions, step: int) -> None:
+        """Place every so many of the conjunctions."""
+        done, count = 0, len(expressions.numbers)
+        while done < count:
+            self._make_place_room(expressions, done)
+            done = place(self._state, expressions, done, step, self._scratch)
+
+    def _relocate_all(self, numbers: Keys) -> None:
+        """Move conjunctions to their best access paths."""
+        done = 0
+        while True:
+            state = arrays.with_codes(self._state, 4 * len(self._scratch))
+            state = arrays.with_slots(state, 4 * len(self._scratch))
+            state = arrays.with_access(state, len(numbers) + 1)
+            self._state = arrays.with_words(state, max(int(state.tops[Top.NEEDED]), _LEAST))
+            self._state.tops[Top.NEEDED] = 0
+            done = relocate(self._state, numbers, done, self._scratch)
+            if done == len(numbers):
+                return
+
+    def _make_list_room(self, expressions: Expressions) -> None:
+        ops = expressions.tags >> FIELD_BITS
+        codes = expressions.lows[(ops == Op.IN) | (ops == Op.NOT_IN)]
+        if len(codes):
+            members = 2 * len(expressions.keys) + int(np.diff(expressions.starts).max()) + 2
+            self._state = arrays.with_lists(self._state, int(codes.max()) + 1, members)
+
+    def _make_place_room(self, expressions: Expressions, done: int) -> None:
+        """Make room for some more conjunctions: for all, but for what few of them may need."""
+        left = len(expressions.numbers) - done
+        size = int(expressions.offsets[done + 1] - expressions.offsets[done]) + len(expressions.keys)
+        predicates = min(len(expressions.tags) - int(expressions.offsets[done]), 1 << 14) + 2 * size
+        state = arrays.with_codes(self._state, 2 * predicates + 8)
+        state = arrays.with_slots(state, 2 * predicates + 8)
+        state = arrays.with_access(state, min(left, 1 << 14) + 1)
+        words = max(int(state.tops[Top.NEEDED]), _LEAST, 2 * (predicates + 2 * min(left, 1 << 14)))
+        state.tops[Top.NEEDED] = 0
+        self._state = arrays.with_words(state, words)
+
+    def _withdraw(self, expressions: Expressions) -> None:
+        done, numbers = 0, expressions.numbers
+        while (done := withdraw(self._state, numbers, done, self._scratch)) < len(numbers):
+            self._state = arrays.with_words(self._state, int(self._state.words.top[0]) // 8 + _LEAST)
+
+    def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
+        return recall(self._state, numbers, begin, into, self._scratch)
+
+    # matching
+
+    def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
+        """Return the conjunctions that each event satisfies, and where each event's begin.
+
+        A number above `NEEDS_RESIDUAL` is a conjunction whose residual predicates are still to be evaluated.
+        """
+        count = len(events.offsets) - 1
+        offsets = np.zeros(count + 1, dtype=np.int64)
+        found = np.empty(max(1024, 4 * count), dtype=np.int64)
+        self._finish_pending()
+        self._prepare(int(np.diff(events.offsets).max(initial=0)))
+        if count >= self._thresholds.together and self._state.tops[Top.SUSPECTS] > 0:
+            self._state = arrays.with_dense(self._state)
+            while heat(self._state, self._thresholds.words, self._thresholds.often) > 0:
+                self._state = arrays.with_more_columns(self._state)
+        done = 0
+        while (done := match(self._state, events, done, found, offsets)) < count:
+            needed, pairs = (int(self._state.tops[top]) for top in (Top.NEEDED, Top.NEEDED_PAIRS))
+            if needed > 0:
+                found = longer(found, int(offsets[done]), needed)
+            elif pairs > 0:
+                dense = self._state.dense._replace(pairs=np.zeros(2 * pairs, dtype=np.int64))
+                self._state = self._state._replace(dense=dense)
+            else:
+                self._make_state_room()
+        return found[: offsets[-1]], offsets
+
+    def _prepare(self, pairs: int) -> None:
+        """Make room for events of up to so many pairs."""
+        state = arrays.with_attributes(self._state, self.vocabulary.names.top)
+        wanted = 4 * pairs + min(pairs, int(state.tops[Top.GRIDS])) * 4 * LEVELS + 4
+        if len(state.room.touched) < wanted:
+            state = state._replace(room=arrays.new_room(2 * wanted))
+        self._state = state
+
+    def _match_event(self, event: Any, pairs: int) -> int:
+        self._finish_pending()
+        self._prepare(pairs)
+        return match_event(self._addressed.address(self._state), event)
+
+    def _wanted_room(self) -> int:
+        return int(self._state.tops[Top.NEEDED])
+
+    def _make_state_room(self) -> None:
+        """Make room for what the last event reaches."""
+        self._state = self._state._replace(room=arrays.new_room(2 * len(self._state.room.touched)))
+
+    # adaptation
+
+    def _maintain(self, events: int) -> None:
+        """Plan again when enough was drawn, and review the clusters that were noted; both in proportion to the events."""
+        state = self._state
+        state.totals[Total.WEIGHT] *= 2.0 ** (events / _HALF_LIFE)
+        if state.totals[Total.WEIGHT] > _HEAVY:
+            scale_weights(state, 1.0 / float(state.totals[Total.WEIGHT]))
+        self._since += events
+        checks = float(state.totals[Total.CHECKS]) - self._checks_before
+        counted = float(state.totals[Total.COUNTED]) - self._counted_before
+        per_event = checks / max(counted, 1.0)
+        if (
+            self._since >= self._until_plan
+            and state.tops[Top.DRAWN] >= self._thresholds.drawn
+            and per_event > self._thresholds.checks
+        ):
+            drawn = state.review.drawn[: min(int(state.tops[Top.DRAWN]), arrays.DRAWN)]
+            self._state, made = plan(state, drawn, -per_event / len(drawn), self._scratch)
+            self._plans += 1
+            self._checks_before += checks
+            self._counted_before += counted
+            self._since = 0
+            self._effort = _MOST_EFFORT if made else self._effort
+            self._until_plan = min(2 * self._until_plan, 128 * self._thresholds.events)
+            self._state.tops[Top.DRAWN] = 0
+        self._owed += events * self._effort * (1.0 + per_event * _EFFORT)
+        if self._owed >= 16:
+            self._review(int(self._owed))
+            self._owed = 0.0
+        held = int(self._store.counters[StoreCounter.LIVE])
+        self._sweep(min(events * (2 + held // _SWEPT_WITHIN), _STEP * max(events // 64, 1)))
+
+    def _review(self, budget: int) -> None:
+        """Examine up to so many conjunctions of the clusters that were noted, and move those that have better paths.
+
+        Where few have, less is examined from then on.
+        """
+        moves = np.empty(_STEP, dtype=np.int64)
+        count, self._offset, examined = review(
+            self._state, self._offset, min(budget, _STEP), moves, self._scratch
+        )
+        self._relocate_all(moves[:count])
+        self.moved += count
+        if examined >= 16:
+            more = count > _FRUITFUL * examined
+            self._effort = (
+                min(2.0 * self._effort, _MOST_EFFORT) if more else max(0.7 * self._effort, _LEAST_EFFORT)
+            )
+
+    def restore(self, parts: MatcherParts) -> None:
+        """Restore a matcher from its parts; what was to be reviewed is forgotten."""
+        with self._lock:
+            super().restore(parts)
+            self._state.tops[Top.SUSPECTS] = self._state.tops[Top.DRAWN] = 0
+
+    @classmethod
+    def _eager(cls) -> Self:
+        return cls(thresholds=EAGER)
+
+    def _use(self, events: list[dict[str, object]]) -> None:
+        for _ in range(4):
+            super()._use(events * 8)
+        self._state.totals[Total.WEIGHT] = 2 * _HEAVY
+        super()._use(events)
+
+    # figures
+
+    def _details(self) -> dict[str, int | float]:
+        """Return the number of access paths and the work per event."""
+        state = self._state
+        events = max(float(state.totals[Total.COUNTED]), 1.0)
+        return {
+            "distinct predicates": hash_index.live_entries(state.predicates.entries),
+            "access paths": hash_index.live_entries(state.access),
+            "tables": int(np.count_nonzero(state.tables.width)),
+            "grids": int(state.tops[Top.GRIDS]),
+            "hot clusters": int(state.dense.used[DenseCount.HOT]),
+            "access paths per event": float(state.totals[Total.VISITS]) / events,
+            "probes per event": float(state.totals[Total.PROBES]) / events,
+            "checks per event": float(state.totals[Total.CHECKS]) / events,
+            "plans": self._plans,
+            "conjunctions moved": self.moved,
+        }

@@ -1,0 +1,97 @@
+"""Choosing tables and grids: which further access paths would save more checks than they cost."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tocsin.matching.adaptive import state as arrays
+from tocsin.matching.adaptive._kernels.adaptation import constants_of, draw
+from tocsin.matching.adaptive.state import MOST_BOUNDS, WIDEST, GridRow, Slot, State, Top
+from tocsin.matching.conjunction_store.state import StoreCounter
+from tocsin.matching.le_subscribe.tables import Costs, choose_schemas, new_sample, schema_key
+from tocsin.structures import blocks
+from tocsin.structures.array_types import Float64s, Int32s, Int64s
+from tocsin.structures.growth import grown
+
+COSTS: Final = Costs(table=3.0, attribute=1.0, misses=0.0, create=1.5)
+"""In checks of a conjunction, which take about four nanoseconds."""
+
+_GRID: Final = 24.0  # checks: to find the cells of a value
+MOST_TABLES: Final = 256
+_AT_ONCE: Final = 32
+_LEAST_BOUNDS: Final = 8
+
+
+def plan(state: State, numbers: Int32s, scale: float, scratch: Int64s) -> tuple[State, int]:
+    """Return the state with the tables and grids that pay off for a sample of conjunctions, and how many are new.
+
+    Each stands for `scale` conjunctions; if that is negative, for so many checks of an event.
+    """
+    sample = new_sample(max(len(numbers), 1))
+    demand = np.zeros(int(state.tops[Top.SLOTS]) + 1)
+    state = arrays.with_slots(state, arrays.LEVELS * len(numbers))
+    draw(state, numbers, scale, sample, demand, scratch)
+    made = 0
+    for slot in _wanted(state, demand):
+        state = _with_grid(state, slot, numbers, scratch)
+        made += 1
+    if made:
+        draw(state, numbers, scale, sample, demand, scratch)
+    room = MOST_TABLES - int(np.count_nonzero(state.tables.width))
+    if not sample.count[0] or room <= 0:
+        return state, made
+    distinct = np.maximum(state.slots.rows[:, Slot.EQUALITIES], 1).astype(np.int32)
+    stands_for = float(sample.weight[: sample.count[0]].sum()) or 1.0
+    held = int(state.store.counters[StoreCounter.LIVE])
+    figures = COSTS.figures(np.inf, max(held / stands_for, 1.0))
+    known = _known(state)
+    for schema in choose_schemas(known, sample, WIDEST, figures, distinct, most=min(room, _AT_ONCE)):
+        state = arrays.with_table(state, schema, 1.0)
+        made += 1
+    return state, made
+
+
+def _wanted(state: State, demand: Float64s) -> list[int]:
+    """Return the slots whose grids would save more than they cost."""
+    slots = np.flatnonzero(demand > COSTS.create * _GRID).tolist()
+    return [slot for slot in slots if state.slots.rows[slot, Slot.GRID] == 0]
+
+
+def _with_grid(state: State, slot: int, numbers: Int32s, scratch: Int64s) -> State:
+    """Return the state with a grid of a slot, whose cells have about equally many of the constants in a sample."""
+    found = np.empty(16 * len(numbers) + 16, dtype=np.int64)
+    constants = np.unique(found[: constants_of(state, numbers, slot, found, scratch)])
+    count = MOST_BOUNDS
+    while count > max(len(constants), _LEAST_BOUNDS):
+        count //= 2
+    chosen = np.full(count, arrays.HIGHEST, dtype=np.int64)
+    if len(constants) >= count:
+        chosen[:] = constants[(np.arange(count) * len(constants)) // count]
+    else:
+        chosen[: len(constants)] = constants
+    grids = state.grids
+    grids = grids._replace(bounds=blocks.with_room(grids.bounds, 2 * count + 2))
+    number = int(state.tops[Top.GRIDS])
+    grids = grown(grids, ("rows", "levels"), number + 1)
+    first = int(grids.bounds.top[0])
+    grids.bounds.top[0] += count + 1
+    grids.bounds.rows[first : first + count, 0] = chosen
+    grids.bounds.rows[first : first + count + 1, 1] = 0
+    grids.rows[number] = 0
+    grids.rows[number, [GridRow.SLOT, GridRow.FIRST, GridRow.COUNT]] = slot, first, count
+    grids.levels[number] = 0
+    state.tops[Top.GRIDS] += 1
+    state.slots.rows[slot, Slot.GRID] = number + 1
+    return state._replace(grids=grids)
+
+
+def _known(state: State) -> Int64s:
+    """Return the schemas of all tables, as `choose_tables` reads them."""
+    tables = state.tables
+    schemas = [
+        tuple(sorted(tables.slots[row, : abs(int(tables.width[row]))].tolist()))
+        for row in np.flatnonzero(tables.width).tolist()
+    ]
+    return np.array([schema_key(schema) for schema in schemas], dtype=np.int64).reshape(-1, 2)

@@ -1,0 +1,134 @@
+"""What is true of the adaptive matcher's state between two calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from tocsin.matching.adaptive.matcher import Adaptive
+from tocsin.matching.adaptive.state import (
+    ABSENT,
+    ALWAYS,
+    CELL,
+    CODE_BITS,
+    NO_CODE,
+    OP_BITS,
+    PRESENCE,
+    SIZE_BITS,
+    SIZE_MASK,
+    SLOT_MASK,
+    Access,
+    Code,
+    Slot,
+    State,
+    Stored,
+    Top,
+    Value,
+)
+from tocsin.matching.conjunction_store.state import numbers_in_use
+from tocsin.matching.encoding.codes import Op
+from tocsin.structures import hash_index
+from tocsin.structures.hash_index import HashIndex
+
+
+def check_invariants(matcher: Adaptive) -> None:
+    """Check that clusters, codes, access paths and numbers agree with one another."""
+    state = matcher._state
+    uses: Counter[int] = Counter()
+    placed: dict[int, tuple[int, int]] = {}
+    live = _entries(state.access)
+    assert ALWAYS in live
+    for entry in live:
+        keys = _codes_of(state, entry)
+        uses.update(keys)
+        _check_way(state, entry, keys)
+        members = _check_cluster(state, entry, placed, uses)
+        assert members or entry == ALWAYS
+    for number in numbers_in_use(state.store).tolist():
+        path, offset = state.store.rows[number, [Stored.PATH, Stored.OFFSET]].tolist()
+        assert placed.pop(number) == (path, offset)
+    assert not placed
+    _check_codes(state, uses)
+    values = state.slots.values[: state.tops[Top.SLOTS]]
+    assert (values[:, Value.CODE] == ABSENT).all()
+
+
+def _entries(index: HashIndex) -> set[int]:
+    """Return the entries in use."""
+    found: set[int] = set()
+    buckets = int(index.counters[3] + 1 + index.counters[4])
+    for head in index.heads[:buckets].tolist():
+        entry = head
+        while entry >= 0:
+            found.add(entry)
+            entry = int(index.chain[entry])
+    assert len(found) == hash_index.live_entries(index)
+    return found
+
+
+def _codes_of(state: State, entry: int) -> list[int]:
+    """Return the codes in the key of an access path."""
+    first, second = state.access.keys[entry, [Access.FIRST, Access.SECOND]].tolist()
+    if first < 0 or first & 0xFFFFFFFF == PRESENCE:
+        return []
+    halves = [first] if second < 0 else [first, second]
+    parts = [part for half in halves for part in (half >> CODE_BITS, half & 0xFFFFFFFF)]
+    return [part for part in parts if part != NO_CODE]
+
+
+def _check_way(state: State, entry: int, keys: list[int]) -> None:
+    """Check that events find an access path by one code, or by presence."""
+    first = int(state.access.keys[entry, Access.FIRST])
+    if first >= 0 and first & 0xFFFFFFFF == PRESENCE:
+        assert state.slots.rows[first >> CODE_BITS, Slot.CLUSTER] == entry + 1
+    elif len(keys) == 1:
+        assert state.predicates.entries.keys[keys[0], Code.USE] & 0xFFFFFFFF == entry + 1
+
+
+def _check_cluster(state: State, entry: int, placed: dict[int, tuple[int, int]], uses: Counter[int]) -> int:
+    """Note the conjunctions of a cluster, and what codes they use; return how many there are."""
+    place, gone = state.access.keys[entry, [Access.PLACE, Access.WORK]].tolist()
+    start, words = place >> 32, place & 0x7FFFFFFF
+    at, dead, count = 0, 0, 0
+    while at < words:
+        first, head, number = state.words.rows[start + at : start + at + 3].tolist()
+        size, checks = head & SIZE_MASK, (head >> SIZE_BITS) & SIZE_MASK
+        length = size + 3 - (checks > 0)
+        if number < 0:
+            dead += length
+        else:
+            assert number not in placed
+            placed[number] = (entry, at)
+            rest = state.words.rows[start + at + 3 : start + at + length].tolist()
+            uses.update(code if code >= 0 else -1 - code for code in ([first] if checks else []) + rest)
+            count += 1
+        at += length
+    assert at == words
+    assert dead == gone & 0xFFFFFFFF
+    return count
+
+
+def _check_codes(state: State, uses: Counter[int]) -> None:
+    """Check that each code is used as often as is counted, and each slot has as many equalities."""
+    entries, equalities = state.predicates.entries, Counter[int]()
+    for code in _entries(entries) - {0}:
+        tag = int(entries.keys[code, Code.TAG])
+        if tag >> OP_BITS == Op.IN and entries.keys[code, Code.USE] & 0xFFFFFFFF:
+            uses.update(_points(state, code))
+        if tag >> OP_BITS in (Op.EQ, CELL):
+            equalities[tag & SLOT_MASK] += 1
+    for code in _entries(entries) - {0}:
+        assert state.predicates.uses[code] == uses.pop(code)
+    assert not uses
+    used = state.slots.rows[: state.tops[Top.SLOTS], Slot.EQUALITIES]
+    assert {slot: int(used[slot]) for slot in np.flatnonzero(used).tolist()} == dict(equalities)
+
+
+def _points(state: State, code: int) -> list[int]:
+    """Return the codes of the members of a list that is an access path, by its links."""
+    first, count, links = state.lists[state.predicates.entries.keys[code, Code.LOW]].tolist()
+    assert first >= 0
+    rows = state.links.rows[links : links + count]
+    assert (rows[:, 2] == code).all()
+    return [int(point) for point in rows[:, 3]]
