@@ -94,9 +94,9 @@ def intern(state: State, expressions: Expressions, q: int) -> int:
     elif op == Op.LE:
         low = np.int64(LOWEST)
     elif op == Op.GT:
-        low, high = low + 1, np.int64(HIGHEST)
+        low, high = low + 1, np.int64(HIGHEST - 1)  # no key; an absent value has HIGHEST
     elif op == Op.GE:
-        high = np.int64(HIGHEST)
+        high = np.int64(HIGHEST - 1)
     elif op in (Op.IN, Op.NOT_IN):
         high = np.int64(0)
         if state.lists[low, ListRow.COUNT] == 0:
