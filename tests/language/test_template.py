@@ -186,3 +186,9 @@ def test_times_in_rows_are_kept_in_utc() -> None:
     assert Template("t > :t").bind({"t": moment}) == Template("t > :t").bind(
         {"t": datetime(2026, 1, 1, tzinfo=UTC)}
     )
+
+
+def test_a_parameter_after_the_word_timestamp_is_refused() -> None:
+    with pytest.raises(LanguageError, match="a parameter stands in the place of a whole time") as caught:
+        Template("time > timestamp :t")
+    assert caught.value.suggestion == "write: time > :t"

@@ -347,6 +347,10 @@ def _no_comparison(cursor: Cursor, parsed: Parsed, at: int, what: str) -> Except
         return cursor.fail(
             "`not` is not allowed before a comparison sign", suggestion="write `!=`, or `not` before it all"
         )
+    if cursor.words[cursor.at] == "not" and cursor.words[cursor.at + 1] in ("null", "missing", "present"):
+        return cursor.fail(
+            "`is` is missing before `not`", suggestion=f"write: is not {cursor.words[cursor.at + 1]}"
+        )
     if kind == END or cursor.words[cursor.at] in RESERVED or cursor.words[cursor.at] in (")", ";"):
         shown = cursor.text[offset_of(cursor.text, at) : offset_of(cursor.text, cursor.at)].strip()
         flag = isinstance(parsed, Attribute)

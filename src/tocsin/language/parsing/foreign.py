@@ -35,12 +35,16 @@ _WORDS: Final = {
     "lt less below under": "did you mean `<`?",
     "lte le": "did you mean `<=`?",
     "ne neq": "did you mean `!=`?",
+    "begins beginning begin": "did you mean `starts with`?",
+    "has includes including include": "did you mean `contains`?",
+    "isnull isna": "did you mean `is missing`?",
+    "notnull notna": "did you mean `is present`?",
     "ilike": "`like` minds the case; for any case use a regular expression: a ~ '(?i)text'",
     "escape": "`like` escapes with a backslash: '100\\%'",
     "% ^ **": "the operations on numbers are + - * /",
     "distinct": "the different values are a view: select distinct sector from table stock",
     "having": "Tocsin has no `having`: every change of an answer is notified",
-    "group": "Tocsin has no `group by`: leave one subscription per group, from a template",
+    "group": "Tocsin has no `group by`: make one subscription per group, from a template",
     "order": "Tocsin has no `order by`: notifications come in the order of events",
     "limit top fetch offset": "Tocsin has no `limit`: narrow the condition, or ask for `min` or `max`",
     "left right inner outer cross full natural": (
@@ -49,10 +53,10 @@ _WORDS: Final = {
     "using": "a join names both sides: from table a join table b on a.id = b.id",
     "then followed": "did you mean `next`?",
     "union intersect except": (
-        "there is no `union`: leave a subscription for each part; sequences may `publish as` one name, which others read"
+        "there is no `union`: make a subscription for each part; sequences may `publish as` one name, which others read"
     ),
     "when else end case": _CASE,
-    "partition": "there are no window functions: leave one subscription per group, from a template",
+    "partition": "there are no window functions: make one subscription per group, from a template",
     "every window tumbling sliding hopping": _WINDOWS,
 }
 FOREIGN_SYNTAX: Final = {word: hint for words, hint in _WORDS.items() for word in words.split()}
@@ -79,12 +83,13 @@ _CALLS: Final = {
         "a time is a constant: time > timestamp '2026-01-01T00:00:00Z'; what happens within a time is a sequence: "
         "from stock a next stock b within 5 minutes"
     ),
+    "timestamp": "a time is written without parentheses: timestamp '2026-01-01T00:00:00Z'",
     "date year month day hour minute extract date_trunc datetime to_date to_timestamp": (
         "times are compared with constants: time between timestamp '2026-01-01T00:00:00Z' and timestamp '2026-01-31T23:59:59Z'"
     ),
     "cast int float str to_number convert try_cast": "values keep the kind that they have: write the constant in it, 5 or '5'",
     "lag lead prev previous shift first last first_value last_value nth": _EVENT_BEFORE,
-    "row_number rank dense_rank ntile": "there are no window functions: leave one subscription per group, from a template",
+    "row_number rank dense_rank ntile": "there are no window functions: make one subscription per group, from a template",
     "median mode stddev std variance var percentile mean average total approx_count_distinct nunique": (
         "the aggregates are `count`, `sum`, `avg`, `min`, `max`; the different values are `select distinct sector from table stock`"
     ),
@@ -122,6 +127,6 @@ PREVIOUS: Final = frozenset(("prev", "previous", "before", "prior", "first"))
 EVENT_BEFORE: Final = _EVENT_BEFORE
 ABSENCE: Final = _ABSENCE
 SUBQUERY: Final = (
-    "leave it as a subscription of its own, or join two tables: from table a join table b on a.id = b.id; a list is of "
+    "make it a subscription of its own, or join two tables: from table a join table b on a.id = b.id; a list is of "
     "constants, or a template's parameter: in :names"
 )

@@ -19,7 +19,7 @@ def leftover_error(cursor: Cursor) -> Exception:
     if cursor.words[cursor.at - 1] == ";":
         return cursor.fail(
             "one text is one subscription, which ends at `;`",
-            suggestion="leave each as a subscription of its own",
+            suggestion="make each a subscription of its own",
         )
     if word == ")":
         return cursor.fail("this parenthesis closes nothing")
@@ -39,11 +39,16 @@ def leftover_error(cursor: Cursor) -> Exception:
     has_condition = not begun or any(one in _CONDITION_WORDS for one in cursor.words[: cursor.at])
     if word in ("and", "or"):
         return _joined_sources(cursor, word)
+    if word == "-" and cursor.words[cursor.at + 1] == ">" and begun:
+        return cursor.fail(
+            "`->` has no meaning here",
+            suggestion="did you mean `next`? A sequence is: from stock a next stock b",
+        )
     goes_on = ("and", "or") if has_condition else ("where",)
     if word in RESERVED:
         return cursor.fail(
             f"`{word}` is not allowed here",
-            expected=("the end of the text", *(f"`{one}`" for one in goes_on)),
+            expected=("the end of the text", *(f"`{one}`" for one in goes_on if one != word)),
             suggestion=position_hint(cursor, word),
         )
     if cursor.kinds[cursor.at - 1] == NUMBER and cursor.words[cursor.at][:1] == "_":
@@ -68,7 +73,7 @@ def _joined_sources(cursor: Cursor, word: str) -> Exception:
     if cursor.kinds[cursor.at + 1] not in (NAME, QUOTED):
         return cursor.fail(f"`{word}` joins conditions, and none stands before it", expected=("`where`",))
     both = "events that follow each other are steps: from A a next B b"
-    either = "leave a subscription for each stream; sequences may `publish as` one name, which others read"
+    either = "make a subscription for each stream; sequences may `publish as` one name, which others read"
     return cursor.fail(
         f"`{word}` joins conditions, not sources",
         suggestion=f"{both}; conditions stand after `where`" if word == "and" else either,

@@ -8,7 +8,7 @@ from tocsin.language.parsing import clauses, conditions, terms
 from tocsin.language.parsing.cursor import Cursor, NameScope, closest
 from tocsin.language.parsing.foreign import ABSENCE
 from tocsin.language.parsing.leftovers import SEQUENCE_WORDS, leftover_error, position_hint
-from tocsin.language.parsing.tokens import END, NAME, PARAMETER, QUOTED, RESERVED, STRING
+from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
 from tocsin.language.printer import term_text
 from tocsin.model import queries
 from tocsin.model.conditions import TRUE, Condition
@@ -79,6 +79,8 @@ def _find_from(cursor: Cursor, start: int) -> int:
         word = cursor.words[at]
         depth += (word == "(") - (word == ")")
         if word == "from" and depth == 0:
+            if _is_attribute_called_from(cursor, at):
+                raise cursor.keyword_as_name(at)
             return at
         if depth < 0:
             break
@@ -93,6 +95,12 @@ def _find_from(cursor: Cursor, start: int) -> int:
         if meant
         else "write: select price from stock where price > 5; without a stream, the condition alone: price > 5",
     )
+
+
+def _is_attribute_called_from(cursor: Cursor, at: int) -> bool:
+    """Tell whether the `from` at a token is listed among what is selected, and another one follows."""
+    is_listed = cursor.words[at - 1] == "," or cursor.words[at + 1] in (",", "from", "as")
+    return is_listed and "from" in cursor.words[at + 1 :]
 
 
 # filters and sequences
@@ -237,6 +245,11 @@ def _within(cursor: Cursor) -> Span | Parameter:
     if cursor.kinds[at] == PARAMETER:
         return terms.parameter(cursor, at)
     term = terms.term(cursor, "the length after `within`")
+    is_unit_due = cursor.kinds[at] == NUMBER and cursor.at == at + 1 and cursor.kinds[cursor.at] == NAME
+    if is_unit_due and cursor.words[cursor.at] not in RESERVED:
+        raise terms.unknown_unit_error(cursor, cursor.at)
+    if cursor.words[cursor.at] == "and":
+        terms.refuse_second_unit(cursor, cursor.at + 1)
     if isinstance(term, Literal) and isinstance(term.value, int) and term.kind is Kind.NUMBER:
         term = Span(term.value, SpanUnit.TICKS)
     if not isinstance(term, Span) or term.amount <= 0:

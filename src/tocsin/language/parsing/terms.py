@@ -26,9 +26,10 @@ UNITS: Final = {name: unit for unit in terms.SpanUnit for name in (unit.value, u
 _SHORT_UNITS: Final = {
     "us": "microseconds", "ms": "milliseconds", "s": "seconds", "sec": "seconds", "secs": "seconds",
     "m": "minutes", "min": "minutes", "mins": "minutes", "h": "hours", "hr": "hours", "hrs": "hours",
-    "d": "days", "w": "weeks", "month": "days or weeks, for months differ in length",
+    "d": "days", "w": "weeks", "wk": "weeks", "wks": "weeks", "month": "days or weeks, for months differ in length",
     "months": "days or weeks, for months differ in length", "year": "days or weeks, for years differ in length",
-    "years": "days or weeks, for years differ in length",
+    "years": "days or weeks, for years differ in length", "yr": "days or weeks, for years differ in length",
+    "yrs": "days or weeks, for years differ in length",
 }  # fmt: skip
 _ARITHMETIC: Final = frozenset(("+", "-", "*", "/"))
 _BEFORE_A_CONDITION: Final = ("and", "or", "not", "where", "on", "while")
@@ -171,8 +172,10 @@ def _word(cursor: Cursor, at: int) -> terms.Term:
         return _keyword(cursor, at, word)
     if cursor.words[at + 1] == "(":
         return _aggregate(cursor, at)
-    if word == "timestamp" and cursor.kinds[at + 1] == STRING:
-        return _timestamp(cursor, at + 1)
+    if word == "timestamp":
+        if cursor.kinds[at + 1] == STRING:
+            return _timestamp(cursor, at + 1)
+        _refuse_unquoted_time(cursor, at + 1)
     if word == "duration" and cursor.scope.sequence:
         if not cursor.scope.elapsed:
             raise cursor.fail(
@@ -216,6 +219,7 @@ def _number(cursor: Cursor, at: int, sign: int) -> terms.Literal | terms.Span:
         unit = _unit(cursor, cursor.at)
         if unit is not None:
             cursor.at += 1
+            refuse_second_unit(cursor, cursor.at)
             return _span(cursor, value, unit, at)
     return terms.literal(value) if type(value) is float else terms.Literal(value, Kind.NUMBER)
 
@@ -227,13 +231,30 @@ def _unit(cursor: Cursor, at: int) -> terms.SpanUnit | None:
     if unit is None:
         meant = _SHORT_UNITS.get(word) or closest(word, tuple(UNITS), 0.75)
         if meant:
-            raise cursor.fail(
-                f"`{cursor.texts[at]}` is not a unit of time",
-                at=at,
-                expected=tuple(f"`{u.value}`" for u in terms.SpanUnit),
-                suggestion=f"write {meant}" if " " in meant else f"did you mean `{meant}`?",
-            )
+            raise unknown_unit_error(cursor, at, meant)
     return unit
+
+
+def unknown_unit_error(cursor: Cursor, at: int, meant: str | None = None) -> Exception:
+    """Return the error for the word at token `at`, which stands in the place of a unit of time."""
+    meant = meant or closest(cursor.words[at], tuple(UNITS), 0.5)
+    hint = f"write {meant}" if " " in (meant or "") else f"did you mean `{meant}`?"
+    return cursor.fail(
+        f"`{cursor.texts[at]}` is not a unit of time",
+        at=at,
+        expected=tuple(f"`{u.value}`" for u in terms.SpanUnit),
+        suggestion=hint if meant else None,
+    )
+
+
+def refuse_second_unit(cursor: Cursor, at: int) -> None:
+    """Raise if another length of time begins at token `at`, directly after one."""
+    if cursor.kinds[at] == NUMBER and cursor.words[at + 1] in (*UNITS, *_SHORT_UNITS):
+        raise cursor.fail(
+            "a length of time is one number and one unit",
+            at=at,
+            suggestion="an hour and a half is `90 minutes` or `1.5 hours`",
+        )
 
 
 def _span(cursor: Cursor, amount: int | float, unit: terms.SpanUnit, at: int) -> terms.Span:
@@ -261,6 +282,21 @@ def _timestamp(cursor: Cursor, at: int) -> terms.Literal:
         )
     cursor.at = at + 1
     return terms.Literal(time, Kind.TIMESTAMP)
+
+
+def _refuse_unquoted_time(cursor: Cursor, at: int) -> None:
+    """Raise if the token after `timestamp` can only be a time that is not in single quotes."""
+    kind, token = cursor.kinds[at], cursor.texts[at]
+    if kind == PARAMETER and cursor.parameters is not None:
+        raise cursor.fail(
+            "a parameter stands in the place of a whole time", at=at - 1, suggestion=f"write: time > {token}"
+        )
+    if kind == NUMBER or (kind == QUOTED and token[1:2].isdigit()):
+        raise cursor.fail(
+            "a time stands in single quotes",
+            at=at,
+            suggestion="write: timestamp '2026-01-01T00:00:00Z', or timestamp '2026-01-01'",
+        )
 
 
 def parameter(cursor: Cursor, at: int, *, many: bool = False) -> terms.Parameter:
