@@ -65,7 +65,7 @@ def backtest(
         refused = source.reader.refused + engine.stats().refused
         found = counts.result(names, refused)
     show_backtest(found, json)
-    unseen = warn_of_unseen(engine, schema)
+    unseen = warn_of_unseen(engine, schema, log.count)
     write_result(json, _COMMAND, backtest_record(found), warnings=map(warning_record, unseen), log=log)
     if log.count or found.faults:
         raise typer.Exit(1)

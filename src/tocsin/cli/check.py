@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from tocsin.cli import options
+from tocsin.cli.coverage import NO_EVENTS
 from tocsin.cli.json_results import Record, error_record, reported_errors, warning_record, write_result
 from tocsin.cli.subscription_loading import EntryError, check_entry
 from tocsin.cli.terminal import FaultLog, complain, counted, note, progress, warn, watched
@@ -151,4 +152,6 @@ def _observed_schema(source: EventFile) -> ObservedSchema:
                 log(event)
             else:
                 schema.add(event)
+    if not schema.events and not log.count:
+        warn(NO_EVENTS)
     return schema

@@ -18,6 +18,7 @@ from tocsin.model import Event
 from tocsin.model.values import Kind, kind_of
 
 _MOST: Final = 20  # warnings that are shown
+NO_EVENTS: Final = "there were no events"
 
 
 def observed(
@@ -122,8 +123,14 @@ def _distinct(array: Any) -> Iterable[object]:
     return distinct_texts(array)[0] if is_text(kind) else set(array.to_pylist())
 
 
-def warn_of_unseen(engine: Engine, schema: ObservedSchema) -> list[str]:
-    """Warn of the streams and attributes that subscriptions name and that no event had; return the warnings."""
+def warn_of_unseen(engine: Engine, schema: ObservedSchema, refused: int) -> list[str]:
+    """Warn of the streams and attributes that subscriptions name and that no event had; return the warnings.
+
+    Without any event, that is the warning, unless as many records as `refused` were reported.
+    """
+    if not schema.events and not refused:
+        warn(NO_EVENTS)
+        return [NO_EVENTS]
     queries = list(engine.query_shapes())
     schema.add_published(queries)
     warnings = list(dict.fromkeys(warning for query in queries for warning in schema.warnings(query)))

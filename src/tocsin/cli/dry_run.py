@@ -62,7 +62,7 @@ def dry_run(
     )
     if log.count:
         terminal.note(f"{terminal.counted(log.count, 'record')} refused or late")
-    unseen = warn_of_unseen(engine, schema)
+    unseen = warn_of_unseen(engine, schema, log.count)
     counts = {"events": examined, "fired": fired, "notifications": shown}
     write_result(json, _COMMAND, counts, warnings=map(warning_record, (*warnings, *unseen)), log=log)
     if not fired:

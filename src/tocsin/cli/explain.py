@@ -107,7 +107,7 @@ class _Output:
 
     def warn_of_unseen(self, engine: Engine, schema: ObservedSchema) -> None:
         """Warn of names that the subscription has and no event."""
-        self.warnings = (*self.warnings, *warn_of_unseen(engine, schema))
+        self.warnings = (*self.warnings, *warn_of_unseen(engine, schema, self.log.count))
 
     def write(self, record: Record) -> None:
         """Write the record of an explanation."""
@@ -220,7 +220,7 @@ def _explain_sequence(
     published = engine.stats().published
     if completed is not None:
         output.console.print(f"completed {counted(completed, 'time')} in {counted(published, 'event')}")
-    output.warn_of_unseen(engine, schema)
+        output.warn_of_unseen(engine, schema)
     output.write(sequence_record(why, completed, published))
     return completed is None or completed > 0
 

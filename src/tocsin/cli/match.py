@@ -29,6 +29,7 @@ from tocsin.model.errors import TocsinError
 from tocsin.model.ticks import StreamTicks
 
 _BATCH = 256
+_OTHER_SUFFIXES = frozenset((".csv", ".tsv", ".arrow", ".feather", ".gz", ".zst", ".xlsx", ".html"))
 _WEIGHT = "attribute=number, such as price=2.5"
 
 
@@ -146,7 +147,7 @@ def match(
             engine.save_tables(save_tables)
     stats = engine.stats()
     if not quiet:
-        warn_of_unseen(engine, schema)
+        warn_of_unseen(engine, schema, log.count)
     if not quiet and terminal.errors.is_terminal:
         refused = stats.refused + source.reader.refused
         late = stats.late + stats.views.late
@@ -229,6 +230,11 @@ def _writer(
     if format is None:
         if output is not None and output.suffix in (".parquet", ".pq"):
             format = OutputFormat.PARQUET
+        elif output is not None and output.suffix in _OTHER_SUFFIXES:
+            raise TocsinError(
+                f"notifications are written as JSON lines, Parquet or a table, not as `{output.suffix}` says: name a file "
+                f"like {output.stem}.jsonl or {output.stem}.parquet, or the format with --format"
+            )
         else:
             is_terminal = output is None and sys.stdout is not None and sys.stdout.isatty()
             format = OutputFormat.TABLE if is_terminal else OutputFormat.JSONL

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -157,30 +157,35 @@ class EventOptions(OptionGroup):
         """
         time = self.time_field or time_field
         fields = EventFields(self.id_field, time, self.start_field, self.stream_field, valid_until_field)
-        self._warn_of_misspelt(fields, Path(source))
+        self._warn_of_misspelt(fields, Path(source), self._key_of(source))
         reader = EventReader(fields, stream=self.stream_of(source), ticks=ticks)
         events = open_events(source, reader, format=self.input_format)
         if self.input_format is None:
             _warn_of_guessed_format(events)
         return events
 
-    def _warn_of_misspelt(self, fields: EventFields, path: Path) -> None:
+    def _key_of(self, source: str) -> Sequence[str]:  # noqa: ARG002 - where events become rows of a table
+        """Return the attributes that are the key of a source's table."""
+        return ()
+
+    def _warn_of_misspelt(self, fields: EventFields, path: Path, key: Sequence[str]) -> None:
         """Warn of each field that the first records of a file lack, if they have one with a similar name."""
-        named = {
-            "--time-field": fields.time,
-            "--start-field": fields.start,
-            "--id-field": fields.id,
-            "--stream-field": fields.stream,
-            "--valid-until-field": fields.valid_until,
-        }
-        given = {option: name for option, name in named.items() if name is not None}
+        named = (
+            ("--time-field", fields.time),
+            ("--start-field", fields.start),
+            ("--id-field", fields.id),
+            ("--stream-field", fields.stream),
+            ("--valid-until-field", fields.valid_until),
+            *(("--table", name) for name in key),
+        )
+        given = [(option, name) for option, name in named if name is not None]
         if not given or is_standard(path) or not path.is_file():
             return
         try:
             known = first_names(path, self.input_format or format_of(path))
         except Exception:  # noqa: BLE001 - whatever it is, it is reported where the events are read
             return
-        for option, name in given.items():
+        for option, name in given:
             near = None if name in known else closest(name, tuple(known))
             if near is not None:
                 warn(f"{option}: the first records of {path} have no `{name}`; did you mean `{near}`?")
@@ -244,6 +249,10 @@ class ReplayOptions(EventOptions):
             engine.table(name, key=key)
         return engine
 
+    def _key_of(self, source: str) -> Sequence[str]:
+        """Return the attributes that are the key of a source's table."""
+        return table_keys(self.table or ()).get(self.stream_of(source) or "", ())
+
     def open_for(
         self,
         engine: Engine,
@@ -271,6 +280,8 @@ class ReplayOptions(EventOptions):
                 note("the time of an event is the time at which it is read; --time-field names an attribute")
             return None
         fields = find_time_fields(path, self.input_format or format_of(path))
+        if fields.is_empty:
+            return None
         if fields.best is not None:
             if not quiet:
                 note(

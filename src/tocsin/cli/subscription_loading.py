@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from tocsin.formats.records import UnreadableRecord
 from tocsin.formats.subscription_files import Entry, describe, read_subscriptions
 from tocsin.language import Template, to_normal
 from tocsin.language.check import Checked, read_query
+from tocsin.language.parsing.cursor import closest
 from tocsin.model import Filter, Sequence, View
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.errors import LanguageError, SubscriptionError, TemplateError, TocsinError
@@ -23,6 +24,7 @@ from tocsin.subscriptions.options import check_id, read_options
 from tocsin.views.compilation import compile_view
 from tocsin.views.compiled import CompiledRowView
 
+_FEW: Final = 5  # columns that an error names
 _TOGETHER: Final = 10_000  # subscriptions of a file that are read before they are subscribed
 
 
@@ -112,13 +114,28 @@ def load_template(
     """Subscribe to a template's rows; `template` is a text, or the name of a file that holds one."""
     rows = parameter_rows(parameters, report)
     lines = list(rows)
-    done = engine.subscribe_many(Template(template_text(template)), list(rows.values()), id=id_rule)
+    read = Template(template_text(template))
+    _check_columns(read, parameters, rows.values())
+    done = engine.subscribe_many(read, list(rows.values()), id=id_rule)
     for error in done.errors:
         location = parameters if error.row is None else f"{parameters}:{lines[error.row]}"
         named = "" if error.parameter is None else f"parameter `:{error.parameter}`: "
         report(f"{location}: {named}{error.reason}")
     if done.never:
         warn(f"{len(done.never):,} rows of {parameters} can never match")
+
+
+def _check_columns(template: Template, path: Path, rows: Iterable[object]) -> None:
+    """Raise `TemplateError` for a parameter that no row of a file has; a row that lacks one is a fault of its own."""
+    names = dict.fromkeys(name for row in rows if isinstance(row, Mapping) for name in row)
+    for parameter in template.parameters:
+        if names and parameter not in names:
+            near = closest(parameter, tuple(names))
+            known = ", ".join(f"`{name}`" for name in list(names)[:_FEW])
+            raise TemplateError(
+                f"{path} has no column `{parameter}` for the parameter `:{parameter}`; "
+                + (f"did you mean `{near}`?" if near else f"its columns are {known}")
+            )
 
 
 def template_text(template: str) -> str:

@@ -34,10 +34,13 @@ class TimeFields(Struct, frozen=True):
 
     best: str | None
     candidates: tuple[str, ...] = ()
+    is_empty: bool = False  # there are no records
 
 
 def find_time_fields(path: Path, format: Format) -> TimeFields:
     """Return the attributes of a file that may hold the time of its events, by their names and the first values."""
+    if next(iter(raw_records(path, format)), None) is None:
+        return TimeFields(None, is_empty=True)
     return _rank(_sample(raw_records(path, format)))
 
 

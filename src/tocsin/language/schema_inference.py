@@ -125,8 +125,14 @@ def streams_of(query: Query) -> frozenset[str]:
 
 
 def _no_attribute(path: str, kinds: Iterable[str]) -> str:
-    near = closest(path, tuple(kinds))
+    known = tuple(kinds)
+    near = closest(path, known) or next((one for one in known if _is_within(path, one)), None)
     return f"no event has the attribute `{path}`{f'; {_DID_YOU_MEAN} `{near}`?' if near else ''}"
+
+
+def _is_within(path: str, known: str) -> bool:
+    """Tell whether an attribute is one of a nested object that is named without the object, or the reverse."""
+    return known.lower().endswith(f".{path.lower()}") or path.lower().endswith(f".{known.lower()}")
 
 
 def _quoted_hint(
@@ -184,10 +190,11 @@ def _kind_mismatch(predicate: Predicate, schema: defaultdict[str, set[Kind]]) ->
     wanted = frozenset[Kind]().union(*_admitted(predicate))
     if observed & wanted or not wanted:
         return None
-    return (
-        f"`{condition_text(predicate)}` never matches: `{subject.path}` is a {' or '.join(sorted(observed))} in the events, "
-        f"not a {' or '.join(sorted(wanted))}"
-    )
+    never = f"`{condition_text(predicate)}` never matches: `{subject.path}`"
+    if observed == {Kind.OPAQUE}:
+        return f"{never} is an array or another value that cannot be compared in the events"
+    shown = " or ".join(sorted(observed - {Kind.OPAQUE}))
+    return f"{never} is a {shown} in the events, not a {' or '.join(sorted(wanted))}"
 
 
 def _predicates(query: Query) -> Iterator[tuple[str | None, Predicate]]:

@@ -13,15 +13,29 @@ from tocsin.model.errors import LanguageError
 MAX_DEPTH: Final = 64
 """The deepest nesting of parentheses, `not` and minus signs; flat lists of conditions have no limit."""
 
+_SHORTEST: Final = 3  # letters of a word that may be another with two letters in the wrong order
+
 
 def closest(word: str, candidates: list[str] | tuple[str, ...], likeness: float = 0.7) -> str | None:
     """Return the candidate nearest to `word`, or None if none is near.
 
-    >>> closest("adn", ("and", "or"), 0.6)
+    >>> closest("adn", ("and", "or"))
     'and'
     """
-    near = get_close_matches(word.lower(), [c.lower() for c in candidates], 1, likeness)
-    return next((c for c in candidates if c.lower() == near[0]), None) if near else None
+    lower = word.lower()
+    near = get_close_matches(lower, [c.lower() for c in candidates], 1, likeness)
+    if not near:  # in short words two letters that change places count for more than they are
+        return next((c for c in candidates if _is_transposed(lower, c.lower())), None)
+    return next((c for c in candidates if c.lower() == near[0]), None)
+
+
+def _is_transposed(word: str, other: str) -> bool:
+    """Tell whether two neighbouring letters of a word, which is not too short, change places in another."""
+    if len(word) != len(other) or len(word) < _SHORTEST:
+        return False
+    differ = [at for at, (one, two) in enumerate(zip(word, other, strict=True)) if one != two]
+    at = differ[0] if differ else 0
+    return differ == [at, at + 1] and word[at : at + 2] == other[at + 1] + other[at]
 
 
 @dataclass(slots=True)
