@@ -282,3 +282,15 @@ def test_a_file_that_is_named_after_another_format_is_refused(quakes: str) -> No
         assert (done.returncode, Path(name).exists()) == (2, False)
         assert "notifications are written as JSON lines, Parquet or a table" in done.stderr
     assert tocsin("match", quakes, "-s", "mag > 7", "-o", "out.csv", "--format", "table").returncode == 0
+
+
+def test_arguments_in_the_wrong_order_are_recognised(quakes: str) -> None:
+    for command in ("test", "explain"):
+        done = tocsin(command, quakes, "mag > 7")
+        assert (done.returncode, done.stderr) == (
+            2, "the subscription is the first argument, and `quakes.jsonl` is a file; events stand after it\n",
+        )  # fmt: skip
+    checked = tocsin("check", "mag > 7")
+    assert (checked.returncode, checked.stderr) == (
+        2, "there is no file `mag > 7`; a text is checked with -s TEXT\n",
+    )  # fmt: skip

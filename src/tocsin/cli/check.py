@@ -14,6 +14,7 @@ from tocsin.cli.json_results import Record, error_record, reported_errors, warni
 from tocsin.cli.subscription_loading import EntryError, check_entry
 from tocsin.cli.terminal import FaultLog, complain, counted, note, progress, warn, watched
 from tocsin.formats import EventFile, Fault
+from tocsin.formats.files import is_readable
 from tocsin.formats.subscription_files import Entry, UnreadableEntryError, read_subscriptions
 from tocsin.language.schema_inference import ObservedSchema
 from tocsin.model import Query, Sequence
@@ -77,6 +78,9 @@ def check(
         if not files and not subscribe:
             raise TocsinError("nothing to check: name files of subscriptions, or give -s TEXT")
         options.check_standard_input(against, *(files or ()))
+        for file in files or ():
+            if not is_readable(file) and any(sign in str(file) for sign in "<=>"):
+                raise TocsinError(f"there is no file `{file}`; a text is checked with -s TEXT")
         entries = _Entries(files or [], subscribe or [])
         found = _Findings()
         schema = None

@@ -19,7 +19,7 @@ _COMMAND: Final = "test"
 
 @options.with_option_groups
 def dry_run(
-    subscription: Annotated[str, typer.Argument(help="A subscription.")],
+    subscription: options.SubscriptionArgument,
     events: options.EventsArgument = "-",
     limit: Annotated[int, typer.Option(min=0, help="The number of notifications to show.")] = 10,
     faults: options.Faults = None,

@@ -36,7 +36,7 @@ _COMMAND = "explain"
 
 @options.with_option_groups
 def explain(
-    subscription: Annotated[str, typer.Argument(help="A subscription.")],
+    subscription: options.SubscriptionArgument,
     event: Annotated[
         str | None,
         typer.Argument(

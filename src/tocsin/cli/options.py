@@ -356,6 +356,18 @@ def table_keys(given: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
+def no_file(text: str) -> str:
+    """Return a subscription's text, or raise `TocsinError` if it is the name of a file: the arguments changed places."""
+    if Path(text).suffix and is_readable(Path(text)) and not is_standard(text):
+        raise TocsinError(
+            f"the subscription is the first argument, and `{text}` is a file; events stand after it"
+        )
+    return text
+
+
+SubscriptionArgument: TypeAlias = Annotated[str, typer.Argument(help="A subscription.", callback=no_file)]
+
+
 def check_standard_input(*sources: str | Path | None) -> None:
     """Raise `TocsinError` if more than one source is standard input."""
     if sum(1 for source in sources if source is not None and is_standard(source)) > 1:
