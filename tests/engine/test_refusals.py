@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tocsin import Engine
-from tocsin.engine import ManualClock
-from tocsin.errors import MatcherError
+from tocsin.engine import EventClock, ManualClock
+from tocsin.errors import ApplyError, MatcherError, SubscriptionError, TocsinError
 from tocsin.matching import ConjunctionBatch
 
 TOO_LARGE = "(" + " or ".join(f"a{i} = 1" for i in range(2**16 + 1)) + ") and (c = 1 or d = 1)"
@@ -76,3 +77,35 @@ def test_a_form_too_large_for_the_index_changes_nothing() -> None:
     assert notified(engine) == ["x", "y"]
     assert engine.apply({"x": "a = 1", "z": "c = 3"}).added == ("z",)
     assert notified(engine) == ["x", "z"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"clock": EventClock}, r"`clock` is a clock such as `EventClock\(\)`, not EventClock, the class; write `EventClock\(\)`"),
+        ({"clock": "system"}, r"`clock` is a clock such as `EventClock\(\)`, not str$"),
+        ({"on_late": []}, "`on_late` is a function that takes an event, not list"),
+        ({"memory_limit": "5 MB"}, "`memory_limit` is a number of bytes above 0, not '5 MB'"),
+        ({"memory_limit": 0}, "`memory_limit` is a number of bytes above 0, not 0"),
+        ({"view_matcher": "ponts"}, "there is no matcher `ponts`; did you mean `points`"),
+    ],
+)  # fmt: skip
+def test_an_argument_that_would_fail_later_is_refused_at_once(arguments: dict[str, Any], reason: str) -> None:
+    with pytest.raises(TocsinError, match=reason):
+        Engine(**arguments)
+
+
+def test_an_owner_is_a_string(engine: Engine) -> None:
+    with pytest.raises(SubscriptionError, match="subscription `z`: an owner is a string, not 5"):
+        engine.subscribe("c = 3", id="z", owner=5)  # type: ignore[arg-type]
+    with pytest.raises(ApplyError, match=r"an owner is a string, not \[\]"):
+        engine.apply({"z": "c = 3"}, owner=[])  # type: ignore[arg-type]
+
+
+def test_an_error_does_not_name_an_id_that_nobody_gave() -> None:
+    engine = Engine()
+    with pytest.raises(SubscriptionError) as caught:
+        engine.subscribe("select max(price) from table stock")
+    assert (caught.value.id, str(caught.value).partition(";")[0]) == (None, "there is no table `stock`")
+    with pytest.raises(SubscriptionError, match=r"^subscription `best`: there is no table `stock`"):
+        engine.subscribe("select max(price) from table stock", id="best")

@@ -24,7 +24,7 @@ from tocsin.engine.clock import Clock, EventClock, SystemClock
 from tocsin.engine.delivery import Callback, Listener, check_callback
 from tocsin.engine.dry_run import dry_run
 from tocsin.engine.dry_run_warnings import unknown_times, unseen_names
-from tocsin.engine.engine_options import EngineOptions, plain_delay
+from tocsin.engine.engine_options import EngineOptions, check_arguments, plain_delay
 from tocsin.engine.event_sources import (
     EventSource,
     check_no_faults,
@@ -126,6 +126,7 @@ class Engine:
         memory_limit: int | None = None,
         view_matcher: str | None = None,
     ) -> None:
+        check_arguments(clock, on_late, memory_limit, view_matcher)
         order = Delay.read("out_of_orderness", out_of_orderness)
         zone = read_zone(timezone)
         self._options = EngineOptions(
@@ -233,10 +234,15 @@ class Engine:
         check_id(name)
         if deliver is not None:
             check_callback(deliver)
-        options = read_options(
-            valid_from, valid_until, owner, name, weight=weight, witness=witness, zone=self.ticks.zone
-        )
-        compiled, warnings = self._store.compile_with_warnings(name, query, options)
+        try:
+            options = read_options(
+                valid_from, valid_until, owner, name, weight=weight, witness=witness, zone=self.ticks.zone
+            )
+            compiled, warnings = self._store.compile_with_warnings(name, query, options)
+        except SubscriptionError as fault:
+            if id is None:  # the one that was generated would tell nobody anything
+                fault.id = None
+            raise
         with self._lock:
             self._pipeline.expire()
             replaced = self._store.find_replaced([name], replace=replace)

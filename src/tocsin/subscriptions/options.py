@@ -23,6 +23,8 @@ def read_options(
     zone: tzinfo = UTC,
 ) -> SubscriptionOptions:
     """Return the options as the engine stores them, or raise `SubscriptionError`; times without a zone are of `zone`."""
+    if owner is not None and not isinstance(owner, str):
+        raise SubscriptionError(f"an owner is a string, not {owner!r}", id_)
     if (
         valid_from is None
         and valid_until is None
