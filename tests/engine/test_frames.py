@@ -222,3 +222,92 @@ def test_a_frame_of_subscriptions_is_refused_with_how_to_make_a_set_of_it() -> N
             with pytest.raises(TocsinError, match=r"a set maps ids .*`dict\(zip\(frame"):
                 call(table)
     assert engine.subscribe_all(dict(zip(frame["id"], frame["text"], strict=True))).ids == ("a", "b")
+
+
+class Lazy:
+    """A query of polars, which has no rows."""
+
+    def collect(self) -> list[dict[str, Any]]:
+        return []
+
+    def __getitem__(self, _: object) -> Any:
+        raise TypeError("not subscriptable")
+
+
+def test_a_query_without_rows_is_refused_with_what_gives_them() -> None:
+    engine = Engine()
+    calls: list[Callable[[Any], Any]] = [
+        engine.match,
+        engine.publish_many,
+        lambda lazy: list(engine.publish_stream(lazy)),
+        lambda lazy: engine.test("price > 1", lazy),
+        lambda lazy: engine.subscribe_many("price > :price", lazy),
+    ]
+    for call in calls:
+        with pytest.raises(
+            TocsinError, match=r"a Lazy has no rows until it runs: give what its `collect\(\)`"
+        ):
+            call(Lazy())
+
+
+class Distributed(Lazy):
+    """A frame of Spark, whose own stream needs workers, and which gives its rows to the driver without them."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        raise AssertionError("no worker has Arrow")
+
+    def toArrow(self) -> pa.Table:  # noqa: N802 - its name in Spark
+        return TABLE
+
+
+def test_a_frame_of_spark_is_read_without_its_workers() -> None:
+    engine = Engine()
+    engine.subscribe("price > 2", id="high")
+    assert [bool(row) for row in engine.match(Distributed())] == [False, False, True, True]
+    assert len(engine.publish_many(Distributed())) == 2
+
+
+class Series:
+    """A column of polars: it has a stream that is none of rows."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self._values = pa.chunked_array([values])
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._values.__arrow_c_stream__(requested_schema)
+
+    def to_numpy(self) -> Any:
+        return self._values.to_numpy()
+
+
+def test_a_column_of_polars_gives_parameters_and_is_no_table() -> None:
+    engine = Engine()
+    made = engine.subscribe_many(
+        "s = :s and n > :n", {"s": Series(["A", "B"]), "n": Series([1, None])}, id="{s}"
+    )
+    assert (list(made.ids), [error.row for error in made.errors]) == (["A"], [1])
+    for call in (engine.match, engine.publish_many):
+        with pytest.raises(TocsinError, match="a Series cannot be read as a table of Arrow: "):
+            call(Series([1, 2]))
+
+
+def test_columns_of_one_name_are_refused_in_pandas_as_in_arrow() -> None:
+    import pandas as pd  # noqa: PLC0415 - only here
+
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([200])], names=["price", "price"])
+    for frame in (table, table.to_pandas(), pd.DataFrame([[1, 2]], columns=["price", "price"])):
+        with pytest.raises(TocsinError, match="two columns are called `price`"):
+            Engine().match(frame)
+    with pytest.raises(TocsinError, match="two columns are called `5`"):
+        Engine().match(pd.DataFrame([[1, 2]], columns=[5, "5"]))
+
+
+def test_what_is_published_as_one_event_and_is_not_has_a_hint() -> None:
+    frame = TABLE.to_pandas()
+    with pytest.raises(TocsinError, match="not DataFrame; `publish_many` takes several"):
+        Engine().publish(frame)
+    with pytest.raises(TocsinError, match="not list; `publish_many` takes several"):
+        Engine().publish([{"price": 1}])  # type: ignore[arg-type]
+    with pytest.raises(TocsinError, match=r"not Series; its `to_dict\(\)` is one"):
+        Engine().publish(frame.iloc[0])
+    assert Engine().publish(frame.iloc[0].to_dict()) == []

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tocsin.formats.arrow_rows import is_arrow
-from tocsin.model.errors import TocsinError
+from tocsin.model.errors import EventError, TocsinError
 
 
 class ArrowColumns:
@@ -44,19 +44,38 @@ def as_arrow(table: Any) -> Any:
     missing is absent in both.
     """
     if not is_table(table) or is_arrow(table):
+        refuse_query(table)
         return table
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(table, pandas.DataFrame):
+        names = table.columns.map(str)
+        if not names.is_unique:
+            raise EventError(f"two columns are called `{names[names.duplicated()][0]}`")
         try:
             return pa.Table.from_pandas(table, preserve_index=False)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             known = table.astype(object).where(table.notna(), None).rename(columns=str)
             return known.to_dict("records")
+    if hasattr(table, "toArrow"):  # of Spark, whose C stream would need a Python worker with Arrow
+        return table.toArrow()
     if hasattr(table, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(table).read_all()
+        try:
+            return pa.RecordBatchReader.from_stream(table).read_all()
+        except pa.ArrowException as fault:  # a column alone, or a type that Arrow has not
+            raise TocsinError(
+                f"a {type(table).__name__} cannot be read as a table of Arrow: {fault}"
+            ) from None
     from pyarrow.interchange import from_dataframe  # noqa: PLC0415 - seldom needed
 
     return from_dataframe(table)
+
+
+def refuse_query(given: object) -> None:
+    """Raise `TocsinError` for a query of another library, such as a lazy frame, which has no rows until it runs."""
+    if hasattr(given, "collect") and not is_table(given):
+        raise TocsinError(
+            f"a {type(given).__name__} has no rows until it runs: give what its `collect()` returns"
+        )
 
 
 def as_one_table(rows: Any) -> Any:

@@ -42,6 +42,15 @@ class Event(Struct, frozen=True, gc=False):
     valid_until: int | None = None
 
 
+def _hint(data: object) -> str:
+    """Return what to do with what is no event, but holds several, or is a row of a frame."""
+    if hasattr(data, "to_dict") and getattr(data, "ndim", 0) == 1:
+        return "; its `to_dict()` is one"
+    if isinstance(data, (list, tuple)) or hasattr(data, "columns"):
+        return "; `publish_many` takes several"
+    return ""
+
+
 def read_event(
     data: Mapping[str, object],
     *,
@@ -62,7 +71,7 @@ def read_event(
     Event(id='e1', attributes={'symbol': 'IBM', 'data.price': 101.5}, stream=None, start=17, end=17, ...)
     """
     if type(data) is not dict and not isinstance(data, Mapping):
-        raise EventError(f"an event is a mapping of attributes, not {type(data).__name__}")
+        raise EventError(f"an event is a mapping of attributes, not {type(data).__name__}{_hint(data)}")
     if stream is not None:
         _check_stream(stream)
     stream_ticks = _MICROSECONDS if ticks is None else ticks

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tocsin.formats.frames import as_arrow, as_one_table, is_table
+from tocsin.formats.frames import as_arrow, as_one_table, is_table, refuse_query
 from tocsin.model.errors import KindError, TemplateError
 from tocsin.model.terms import constant_value
 from tocsin.model.values import Value
@@ -32,6 +32,7 @@ def as_table(rows: Rows) -> Rows:
     """Return rows that can be iterated more than once; a table of a library other than pandas is one of Arrow."""
     if is_table(rows) or isinstance(rows, Mapping):
         return _in_arrow(rows)
+    refuse_query(rows)
     if not (isinstance(rows, Iterable) or hasattr(rows, "__getitem__")):
         raise TemplateError(_NO_ROWS)
     whole = as_one_table(rows if isinstance(rows, (list, tuple)) else list(rows))
@@ -99,8 +100,10 @@ def _column(name: str, raw: Any) -> Any:
     """Return a mapping's value if it is a column, or raise `TemplateError`."""
     if isinstance(raw, (pa.Array, pa.ChunkedArray)):
         return _from_arrow(raw)
-    if hasattr(raw, "to_numpy"):  # a pandas series
+    if hasattr(raw, "iloc"):  # a pandas series
         return _from_pandas(raw)
+    if hasattr(raw, "__arrow_c_stream__"):  # one of polars
+        return _from_arrow(pa.chunked_array(raw))
     if isinstance(raw, np.ma.MaskedArray):
         return raw.tolist()  # masked values are nulls
     if isinstance(raw, np.ndarray) and raw.ndim:
