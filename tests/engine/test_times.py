@@ -328,6 +328,11 @@ def test_units_survive_saving(tmp_path: Path) -> None:
 def test_lengths_are_shown_in_their_largest_unit() -> None:
     assert [duration_text(86_400 * 10**6 * days) for days in (1, 7, 10)] == ["1 day", "1 week", "10 days"]
     assert duration_text(0) == "0 microseconds"
+    assert duration_text(999_999) == "999,999 microseconds"
+    assert duration_text(5_000_000_000) == "1 hour 23 minutes 20 seconds"
+    assert duration_text(3_600_250_000) == "1 hour 0.25 seconds"
+    assert duration_text(5_000 * 86_400 * 10**6) == "5,000 days"
+    assert duration_text(400 * 86_400 * 10**6 + 1) == "400 days 0.000001 seconds"
 
 
 def test_times_without_a_zone_are_in_the_zone_of_the_engine_everywhere() -> None:

@@ -97,6 +97,10 @@ _SHORT: Final = {
     "ns": "nanoseconds",
 }
 _LARGEST: Final = 2**63 - 1
+_READABLE: Final = (
+    1_000  # from here on a number of a unit says little: such lengths are shown in several units
+)
+_SECOND: Final = 1_000_000
 _log = logging.getLogger("tocsin")
 
 
@@ -320,12 +324,32 @@ def _number(raw: object) -> int | float | None:
 def duration_text(ticks: int, length: int = 1) -> str:
     """Return a length of time, in ticks of so many microseconds, in the largest unit that counts it in whole numbers.
 
+    If that takes a large number, it is in days, hours, minutes and seconds.
+
     >>> duration_text(86_400_000_000), duration_text(90, 1_000_000), duration_text(1)
     ('1 day', '90 seconds', '1 microsecond')
+    >>> duration_text(86_400_000_001), duration_text(12_345, 1_000_000)
+    ('1 day 0.000001 seconds', '3 hours 25 minutes 45 seconds')
     """
-    span = span_of(ticks * length)
-    count = int(span.amount)
-    return f"{count:,} {span.unit.value if count != 1 else span.unit.value.removesuffix('s')}"
+    microseconds = ticks * length
+    span = span_of(microseconds)
+    if abs(span.amount) < _READABLE or span.unit in (SpanUnit.DAYS, SpanUnit.WEEKS) or microseconds < _SECOND:
+        return _counted(int(span.amount), span.unit)
+    parts = []
+    for unit in (SpanUnit.DAYS, SpanUnit.HOURS, SpanUnit.MINUTES):
+        count, microseconds = divmod(microseconds, UNITS[unit])
+        if count:
+            parts.append(_counted(count, unit))
+    seconds, rest = divmod(microseconds, _SECOND)
+    if rest:
+        parts.append(f"{seconds}.{rest:06}".rstrip("0") + " seconds")
+    elif seconds:
+        parts.append(_counted(seconds, SpanUnit.SECONDS))
+    return " ".join(parts)
+
+
+def _counted(count: int, unit: SpanUnit) -> str:
+    return f"{count:,} {unit.value if count != 1 else unit.value.removesuffix('s')}"
 
 
 def span_of(microseconds: int) -> Span:
