@@ -167,3 +167,17 @@ def test_a_file_that_is_no_archive_is_refused_by_name(tmp_path: Path) -> None:
     found, log = use(bad, tmp_path / "cache")
     assert found
     assert f"{bad} is not used: it cannot be read" in log
+
+
+def test_an_archive_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    gone = tmp_path / "gone.tar"
+    assert (
+        f"{gone} is not used: it cannot be read: there is no such file or folder; "
+        in use(gone, tmp_path / "one")[1]
+    )
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert (
+        f"{empty} is not used: it cannot be read: the folder has no tocsin-kernels.json; "
+        in use(empty, tmp_path / "two")[1]
+    )

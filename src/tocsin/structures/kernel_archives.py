@@ -57,7 +57,7 @@ class KernelArchive:
             self._digests: dict[str, str] = manifest["files"]
             made_by = manifest["numba"], manifest["sources"]
         except (OSError, tarfile.TarError, EOFError, ValueError, KeyError, TypeError) as fault:
-            raise KernelArchiveError(f"it cannot be read: {fault}") from None
+            raise KernelArchiveError(f"it cannot be read: {_reason(fault, path)}") from None
         if made_by[0] != numba.__version__:
             raise KernelArchiveError(f"it was compiled by Numba {made_by[0]}, this is {numba.__version__}")
         if made_by[1] != sources:
@@ -91,7 +91,7 @@ class KernelArchive:
                 return content
             why = "is damaged"
         except (OSError, tarfile.TarError, EOFError, KeyError) as fault:
-            why = f"cannot be read: {fault}"
+            why = f"cannot be read: {_reason(fault, self.path)}"
         _refuse(self.path, f"{name} {why}")
         self._digests = {}  # the rest is no better
         return None
@@ -137,6 +137,15 @@ def write_archive(output: Path, folder: Path, target: tuple[Any, ...], sources: 
         tar.addfile(head, BytesIO(content))
         for name, one in zip(names, files, strict=True):
             tar.add(one, name)
+
+
+def _reason(fault: Exception, path: Path) -> str:
+    """Return why something of an archive cannot be read."""
+    if not path.exists():
+        return "there is no such file or folder"
+    if isinstance(fault, FileNotFoundError) and fault.filename is not None:
+        return f"the folder has no {Path(fault.filename).name}"
+    return (fault.strerror if isinstance(fault, OSError) else None) or str(fault)
 
 
 def _refuse(path: Path, why: str) -> None:
