@@ -9,7 +9,7 @@ import pytest
 
 from tocsin import Engine
 from tocsin.engine import EventClock, ManualClock
-from tocsin.errors import ApplyError, MatcherError, SubscriptionError, TocsinError
+from tocsin.errors import ApplyError, EventError, MatcherError, SubscriptionError, TocsinError
 from tocsin.matching import ConjunctionBatch
 
 TOO_LARGE = "(" + " or ".join(f"a{i} = 1" for i in range(2**16 + 1)) + ") and (c = 1 or d = 1)"
@@ -109,3 +109,18 @@ def test_an_error_does_not_name_an_id_that_nobody_gave() -> None:
     assert (caught.value.id, str(caught.value).partition(";")[0]) == (None, "there is no table `stock`")
     with pytest.raises(SubscriptionError, match=r"^subscription `best`: there is no table `stock`"):
         engine.subscribe("select max(price) from table stock", id="best")
+
+
+@pytest.mark.parametrize("name", [5, "\ud800", ["stock"]])
+def test_what_is_no_name_of_a_stream_names_no_table_and_no_tick(name: Any) -> None:
+    engine = Engine()
+    with pytest.raises(EventError, match="a stream's name is a string of valid Unicode"):
+        engine.table(name, key="symbol")
+    with pytest.raises(EventError, match="a stream's name is a string of valid Unicode"):
+        engine.stream(name, tick="1 second")
+
+
+@pytest.mark.parametrize("key", [5, None, "", [], [5], ["symbol", ""], ["symbol", "symbol"]])
+def test_what_is_no_key_of_a_table_is_refused(key: Any) -> None:
+    with pytest.raises(TocsinError, match="the key of a table is an attribute's name, or several, not "):
+        Engine().table("stock", key=key)

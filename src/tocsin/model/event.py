@@ -73,7 +73,7 @@ def read_event(
     if type(data) is not dict and not isinstance(data, Mapping):
         raise EventError(f"an event is a mapping of attributes, not {type(data).__name__}{_hint(data)}")
     if stream is not None:
-        _check_stream(stream)
+        check_stream(stream)
     stream_ticks = _MICROSECONDS if ticks is None else ticks
     # Most times are integers, and most attributes plain: they need no further call.
     is_counted = type(time) is int and -_WIDE <= time < _WIDE
@@ -122,7 +122,7 @@ def check_event(event: Event, opaque: Callable[[str], None] | None = None, *, zo
     >>> check_event(Event("e1", {"a": 1, "b": {"c": "x", "d": None}})).attributes
     {'a': 1, 'b.c': 'x'}
     """
-    _check_stream(event.stream)
+    check_stream(event.stream)
     if type(event.id) is not str:
         raise EventError(f"an event's id is a string, not {event.id!r}")
     if not _is_timed(event):
@@ -188,7 +188,8 @@ def read_given_time(ticks: StreamTicks, stream: str | None, name: str, raw: obje
         raise EventError(f"`{name}`: {fault}") from None
 
 
-def _check_stream(stream: object) -> None:
+def check_stream(stream: object) -> None:
+    """Raise `EventError` for what is no name of a stream, and not None."""
     if stream is None or (isinstance(stream, str) and (stream.isascii() or _is_unicode(stream))):
         return
     raise EventError(f"a stream's name is a string of valid Unicode, not {stream!r}")

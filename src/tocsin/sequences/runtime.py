@@ -23,7 +23,7 @@ from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence, Subscription
 from tocsin.model.errors import SavedError, SubscriptionError, TemplateError, TocsinError
-from tocsin.model.event import is_deletion
+from tocsin.model.event import check_stream, is_deletion
 from tocsin.model.options import ALWAYS, FOREVER, SubscriptionOptions
 from tocsin.model.ticks import StreamTicks, Tick, read_tick
 from tocsin.sequences.compiling.compiler import CompiledSequence, compile_sequence
@@ -257,6 +257,7 @@ class SequenceRuntime:
 
     def declare(self, stream: str, tick: Tick) -> None:
         """Set the length of a stream's ticks, before any sequence reads it."""
+        check_stream(stream)
         length = read_tick(tick)
         if self.ticks.lengths.get(stream) == length:
             self._lent.discard(stream)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tocsin.model.errors import SavedError, TocsinError
+from tocsin.model.event import check_stream
 from tocsin.structures.whole_files import replacing
 from tocsin.views.family import Contents
 from tocsin.views.table import StoredTable
@@ -44,10 +45,13 @@ class TableCatalog:
 
     def declare(self, name: str, key: str | Sequence[str]) -> None:
         """Declare a stream to be a table with this key."""
-        names = (key,) if isinstance(key, str) else tuple(key)
+        check_stream(name)
         if not name:
             raise TocsinError("a table's name is its stream's: a string that is not empty")
-        if not names or not all(names):
+        given: object = key
+        names = (key,) if isinstance(key, str) else tuple(key) if isinstance(given, Iterable) else ()
+        is_valid = all(type(one) is str and one for one in names) and len({*names}) == len(names)
+        if not names or not is_valid:
             raise TocsinError(f"the key of a table is an attribute's name, or several, not {key!r}")
         present = self.by_name.get(name)
         if present is not None and present.key != names:
