@@ -51,7 +51,7 @@ def test_a_broken_line_is_reported_with_its_place_and_the_rest_goes_on(tmp_path:
     reported = [line.removeprefix(f"{events}:") for line in done.stderr.splitlines()]
     assert reported == [
         '2: not JSON: Input data was truncated: {"a":',
-        '3: not JSON: invalid character (byte 5): {"a":NaN}',
+        '3: not JSON (it has no NaN and no Infinity: write null): invalid character (byte 5): {"a":NaN}',
         "4: an event is an object with attributes, not a number",
         "7: an event is an object with attributes, not a string",
     ]

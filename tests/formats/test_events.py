@@ -266,3 +266,22 @@ def test_an_entry_of_a_file_with_an_odd_name_can_be_reported() -> None:
     fault = UnreadableEntryError("\udcff.txt", 3, "it is empty")
     assert str(fault) == "\\udcff.txt:3: it is empty"
     assert str(pickle.loads(pickle.dumps(fault))) == str(fault)  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ('{"a": NaN}', "it has no NaN and no Infinity: write null"),
+        ('[1, -Infinity]', "it has no NaN and no Infinity: write null"),
+        ('{"a": True}', "it writes true, false and null"),
+        ("{'a': 1}", "its strings are in double quotes"),
+    ],
+)  # fmt: skip
+def test_a_line_in_the_notation_of_another_language_has_a_hint(tmp_path: Path, line: str, hint: str) -> None:
+    for name in ("e.jsonl", "e.json"):
+        (fault,) = read(tmp_path / name, line)
+        assert isinstance(fault, Fault)
+        assert fault.reason.startswith(f"not JSON ({hint}): ")
+    (other,) = read(tmp_path / "e.jsonl", '{"a": NaNs}')
+    assert isinstance(other, Fault)
+    assert other.reason.startswith("not JSON: ")

@@ -6,7 +6,7 @@ import csv
 import re
 from codecs import BOM_UTF8 as BOM
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Protocol, TypeAlias, cast
+from typing import IO, Final, Protocol, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +19,11 @@ decode_json = msgspec.json.Decoder().decode
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_OTHER_NOTATIONS: Final = (
+    (re.compile(rb"[:\[,]\s*-?(?:NaN|Infinity)\b"), "it has no NaN and no Infinity: write null"),
+    (re.compile(rb"[:\[,]\s*(?:True|False|None)\b"), "it writes true, false and null"),
+    (re.compile(rb"^[\[{]\s*'"), "its strings are in double quotes"),
+)
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 
 
@@ -156,4 +161,5 @@ def csv_value(field: str) -> Value:
 def _not_json(text: bytes, fault: Exception) -> UnreadableRecord:
     stripped = text.strip()
     shown = stripped[:60].decode(errors="replace") + ("…" if len(stripped) > 60 else "")
-    return UnreadableRecord(f"not JSON: {str(fault).removeprefix('JSON is malformed: ')}: {shown}")
+    hint = next((f" ({hint})" for sign, hint in _OTHER_NOTATIONS if sign.search(stripped)), "")
+    return UnreadableRecord(f"not JSON{hint}: {str(fault).removeprefix('JSON is malformed: ')}: {shown}")
