@@ -329,3 +329,42 @@ def test_stats_are_saved_and_used(run: Run, events: Path, tmp_path: Path) -> Non
     engine = tocsin.Engine(matcher="static", statistics=found)
     engine.subscribe("a > 7", id="x")
     assert len(engine.publish({"a": 8})) == 1
+
+
+def test_names_that_the_events_lack_are_said_before_spark_starts(
+    tmp_path: Path, events: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_started(*_: object, **__: object) -> Any:
+        raise TocsinError("nowhere")
+
+    monkeypatch.setattr("tocsin.spark.session.session", not_started)
+    rows = tmp_path / "flights.csv"
+    rows.write_text("time,delay\n2026-01-01,5\n")
+
+    def warnings(source: Path, text: str, *options: str, command: str = "match") -> list[str]:
+        lines = (
+            CliRunner().invoke(app, ["spark", command, str(source), "-s", text, *options]).stderr.splitlines()
+        )
+        return [line.removeprefix("warning: ") for line in lines if line.startswith("warning: ")]
+
+    text = "select delya from flight where airport = 'JFK'"
+    stream = "no event was of stream `flight`; did you mean `flights`?"
+    attribute = "no event has the attribute `delya`; did you mean `delay`?"
+    other = "no event has the attribute `airport`"
+    assert warnings(rows, text) == [stream, attribute, other]
+    assert warnings(rows, text, "--time-field", "time", command="backtest") == [stream, attribute, other]
+    assert warnings(rows, text, "--stream", "flight") == [attribute, other]
+    assert warnings(rows, text, "--stream-field", "time") == [attribute, other]
+    assert warnings(rows, "from flights where delay > 3") == []
+    assert warnings(rows, text, "--quiet") == []
+    # a later record of JSON lines may have the attribute
+    assert warnings(events, "tat > 3 or other > 3") == [
+        "no event has the attribute `tat`; did you mean `at`?"
+    ]
+
+
+def test_columns_of_tocsins_own_are_not_named(run: Run, tmp_path: Path) -> None:
+    rows = tmp_path / "flights.csv"
+    rows.write_text("time,delay\n2026-01-01,5\n")
+    done = run("backtest", rows, "-s", "delay > 3", "--time-field", "tiem")
+    assert str(done.exception).endswith("did you mean `time`? there are: time, delay")

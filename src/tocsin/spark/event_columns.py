@@ -25,6 +25,7 @@ _PLAIN: Final = (
     types.StringType,
 )  # no value of these types makes a row invalid
 _OWN: Final = ("subscription", "event_id", "time", "generation", "values", "reason")
+_PREFIX: Final = "__tocsin"  # of columns that Tocsin adds, and nobody else knows
 STATEFUL_COLUMNS: Final = ("event_ids", "start", "old", "new")
 """The columns that notifications have besides, where there are sequences and views."""
 
@@ -134,10 +135,11 @@ def _check_columns(events: DataFrame, **named: str | None) -> None:
         if name is None:
             continue
         if name not in events.columns:
-            near = closest(name, tuple(events.columns))
+            known = tuple(column for column in events.columns if not column.startswith(_PREFIX))
+            near = closest(name, known)
             hint = f"; did you mean `{near}`?" if near else ";"
             raise SparkError(
-                f"the events have no column `{name}`, which `{what}` names{hint} there are: {', '.join(events.columns)}"
+                f"the events have no column `{name}`, which `{what}` names{hint} there are: {', '.join(known)}"
             )
         if events.columns.count(name) > 1:
             raise SparkError(f"two columns of the events are called `{name}`; rename one of them")

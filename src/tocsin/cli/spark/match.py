@@ -13,6 +13,7 @@ from rich.text import Text
 from tocsin.cli import options as common
 from tocsin.cli.console import new_console
 from tocsin.cli.spark import options
+from tocsin.cli.spark.unknown_names import warn_of_unknown_names
 from tocsin.cli.terminal import FaultLog, counted, errors, note, shortened
 
 
@@ -51,6 +52,8 @@ def match(
 
     with FaultLog(faults) as log:
         subscriptions = given.source(log)
+        stream = matching.settings(events)["stream"]
+        warn_of_unknown_names(events, matching.input_format, stream, subscriptions, quiet=session.quiet)
         with session.open(events, **matching.reading()) as (_, source):
             notes = match_events(
                 source.frame,

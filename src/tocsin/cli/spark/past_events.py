@@ -10,9 +10,10 @@ from rich.console import Console
 
 from tocsin.cli import options as common
 from tocsin.cli.backtest import backtest_record, read_queries, require_time, show_backtest
-from tocsin.cli.json_results import reported_errors, write_result
+from tocsin.cli.json_results import reported_errors, warning_record, write_result
 from tocsin.cli.output import no_standard_output
 from tocsin.cli.spark import options
+from tocsin.cli.spark.unknown_names import warn_of_unknown_names
 from tocsin.cli.terminal import FaultLog, counted, note
 from tocsin.language.check import read_query
 from tocsin.matching import ConjunctionBatch
@@ -46,6 +47,8 @@ def backtest(
         require_time(time_field)
         with FaultLog() as log:
             queries = read_queries(given.source(log))
+            of_all = None if stream_field is not None else options.stream_of(events, stream)
+            warnings = warn_of_unknown_names(events, input_format, of_all, queries, quiet=session.quiet)
             reading: dict[str, Any] = {
                 "input_format": input_format,
                 "time_field": time_field,
@@ -55,14 +58,16 @@ def backtest(
                 found = run_backtest(
                     queries,
                     source.frame,
-                    stream=None if stream_field is not None else options.stream_of(events, stream),
+                    stream=of_all,
                     state_shards=state_shards,
                     explain=explain,
                     **declared.settings(),
                     **source.layout,
                 )
     show_backtest(found, json)
-    write_result(json, "spark backtest", backtest_record(found), log=log)
+    write_result(
+        json, "spark backtest", backtest_record(found), warnings=map(warning_record, warnings), log=log
+    )
     if log.count or found.faults:
         raise typer.Exit(1)
 
