@@ -234,13 +234,21 @@ def test_a_misspelt_key_of_a_table_is_named_before_every_row_is_refused(quakes: 
     assert "did you mean" not in other.stderr
 
 
-@pytest.mark.parametrize("command", ["match", "test", "backtest"])
-def test_a_file_without_events_is_said_to_have_none(quakes: str, command: str) -> None:
-    for name, content in (("quakes.jsonl", ""), ("quakes.csv", "mag,region\n"), ("quakes.json", "[]")):
-        Path(name).write_text(content)
-        done = tocsin(command, *((PAIRS, name) if command == "test" else (name, "-s", PAIRS)))
-        assert "warning: there were no events\n" in done.stderr
-        assert "--time-field" not in done.stderr
+@pytest.mark.parametrize(
+    ("command", "name", "content"),
+    [
+        ("match", "quakes.csv", "mag,region\n"),
+        ("test", "quakes.json", "[]"),
+        ("backtest", "quakes.jsonl", ""),
+    ],
+)
+def test_a_file_without_events_is_said_to_have_none(
+    quakes: str, command: str, name: str, content: str
+) -> None:
+    Path(name).write_text(content)
+    done = tocsin(command, *((PAIRS, name) if command == "test" else (name, "-s", PAIRS)))
+    assert "warning: there were no events\n" in done.stderr
+    assert "--time-field" not in done.stderr
     Path(quakes).write_text("{")
     assert "no events" not in tocsin("match", quakes, "-s", "mag > 9").stderr
 
@@ -294,3 +302,10 @@ def test_arguments_in_the_wrong_order_are_recognised(quakes: str) -> None:
     assert (checked.returncode, checked.stderr) == (
         2, "there is no file `mag > 7`; a text is checked with -s TEXT\n",
     )  # fmt: skip
+
+
+def test_a_name_with_spaces_around_it_is_recognised(tmp_path: Path) -> None:
+    spaced = tmp_path / "spaced.csv"
+    spaced.write_text("mag, region\n7, x\n")
+    done = tocsin("match", spaced, "-s", "region = 'x'")
+    assert 'no event has the attribute `region`; did you mean `" region"`, with the spaces?' in done.stderr

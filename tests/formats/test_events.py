@@ -285,3 +285,17 @@ def test_a_line_in_the_notation_of_another_language_has_a_hint(tmp_path: Path, l
     (other,) = read(tmp_path / "e.jsonl", '{"a": NaNs}')
     assert isinstance(other, Fault)
     assert other.reason.startswith("not JSON: ")
+
+
+def test_json_under_the_name_of_another_form_has_a_hint(tmp_path: Path) -> None:
+    (lines,) = read(tmp_path / "e.json", '{"a": 1}\n{"a": 2}\n')
+    assert isinstance(lines, Fault)
+    assert "a document on each line is JSON lines: name the file .jsonl" in lines.reason
+    for text in ('[{"a": 1},\n{"a": 2}]', '{\n"a": 1\n}'):
+        first, *others = read(tmp_path / "e.jsonl", text)
+        assert isinstance(first, Fault)
+        assert "a document over several lines is no JSON lines: name the file .json" in first.reason
+        assert not any("several lines" in other.reason for other in others if isinstance(other, Fault))
+    (broken,) = read(tmp_path / "e.json", '{"a": 1\n}}')
+    assert isinstance(broken, Fault)
+    assert "JSON lines" not in broken.reason

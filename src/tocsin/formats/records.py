@@ -24,6 +24,12 @@ _OTHER_NOTATIONS: Final = (
     (re.compile(rb"[:\[,]\s*(?:True|False|None)\b"), "it writes true, false and null"),
     (re.compile(rb"^[\[{]\s*'"), "its strings are in double quotes"),
 )
+_IN_LINES: Final = (
+    " (a document on each line is JSON lines: name the file .jsonl, or give --input-format jsonl)"
+)
+_OVER_LINES: Final = (
+    " (a document over several lines is no JSON lines: name the file .json, or give --input-format json)"
+)
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 
 
@@ -56,7 +62,8 @@ def json_lines(lines: Iterable[bytes], first: int = 1) -> Records:
         try:
             decoded = decode_json(line)
         except NOT_JSON as fault:
-            yield number, _not_json(line, fault)
+            is_begun = number == 1 and "truncated" in str(fault)
+            yield number, _not_json(line, fault, _OVER_LINES if is_begun else "")
             continue
         if isinstance(decoded, list):  # a batch of CloudEvents, on one line
             for record in decoded:
@@ -68,6 +75,12 @@ def json_lines(lines: Iterable[bytes], first: int = 1) -> Records:
 def json_array(text: bytes) -> Records:
     """Yield the objects of one array, or the one object, with the position of each."""
     decoded = json_record(text.removeprefix(BOM))
+    if isinstance(decoded, UnreadableRecord) and _is_json(
+        text.removeprefix(BOM).lstrip().partition(b"\n")[0]
+    ):
+        decoded = UnreadableRecord(
+            f"not one JSON document{_IN_LINES}{decoded.reason.removeprefix('not JSON')}"
+        )
     yield from enumerate(decoded if isinstance(decoded, list) else [decoded], 1)
 
 
@@ -158,8 +171,16 @@ def csv_value(field: str) -> Value:
     return _BOOLEANS.get(field, field)
 
 
-def _not_json(text: bytes, fault: Exception) -> UnreadableRecord:
+def _is_json(text: bytes) -> bool:
+    try:
+        return isinstance(decode_json(text), dict)
+    except NOT_JSON:
+        return False
+
+
+def _not_json(text: bytes, fault: Exception, otherwise: str = "") -> UnreadableRecord:
+    """Return the record for a text that is not JSON, with a hint that says why, or else `otherwise`."""
     stripped = text.strip()
     shown = stripped[:60].decode(errors="replace") + ("…" if len(stripped) > 60 else "")
-    hint = next((f" ({hint})" for sign, hint in _OTHER_NOTATIONS if sign.search(stripped)), "")
+    hint = next((f" ({hint})" for sign, hint in _OTHER_NOTATIONS if sign.search(stripped)), otherwise)
     return UnreadableRecord(f"not JSON{hint}: {str(fault).removeprefix('JSON is malformed: ')}: {shown}")

@@ -127,6 +127,9 @@ def streams_of(query: Query) -> frozenset[str]:
 def _no_attribute(path: str, kinds: Iterable[str]) -> str:
     known = tuple(kinds)
     near = closest(path, known) or next((one for one in known if _is_within(path, one)), None)
+    spaced = next((one for one in known if one != path and one.strip() == path.strip()), None)
+    if spaced is not None:
+        return f'no event has the attribute `{path}`; {_DID_YOU_MEAN} `"{spaced}"`, with the spaces?'
     return f"no event has the attribute `{path}`{f'; {_DID_YOU_MEAN} `{near}`?' if near else ''}"
 
 
