@@ -1,5 +1,6 @@
 """The documents are right: subscriptions parse, and Python examples run (pytest collects those itself)."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,3 +67,27 @@ def test_every_document_is_linked_from_an_index() -> None:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", index.read_text(encoding="utf-8"))
     }
     assert [page.name for page in PAGES if page.name != "README.md" and page not in linked] == []
+
+
+@pytest.mark.parametrize("page", ["docs/comparison.md", "benchmarks/engine/README.md"])
+def test_figures_of_the_engine_are_the_recorded_ones(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    recorded = json.loads((ROOT / "benchmarks/engine/results.json").read_text(encoding="utf-8"))[
+        "measurements"
+    ]
+
+    def figure(name: str, experiment: str, matcher: str, at: object) -> float:
+        wanted = {"experiment": experiment, "matcher": matcher, "at": at}
+        (value,) = [one["value"] for one in recorded if one["name"] == name and one["details"] == wanted]
+        return float(value)
+
+    names = ("tocsin match", "loop of lambdas", "DuckDB")
+    for suffix, shown in (("jsonl", "JSON lines"), ("csv", "CSV"), ("parquet", "Parquet")):
+        rates = [f"{figure('events/s', 'files', name, f'.{suffix}'):,.0f}" for name in names]
+        assert f"| 12 filters, {shown} | {' | '.join(rates)} |" in text
+    for alerts in (100, 1000):
+        rates = [f"{figure('events/s', 'files by number', name, alerts):,.0f}" for name in names[:2]]
+        assert f"| {alerts:,} alerts, JSON lines | {' | '.join(rates)} | |" in text
+    for matcher, stored in (("alerts, 3.3 matches", 100_000), ("Le Subscribe's W0", 1_000_000)):
+        assert f"{figure('µs an event', 'one event', matcher, stored):.1f} µs" in text
+    assert f"{figure('subscriptions where the lines cross', 'few', 'Engine', 150):.0f} subscriptions" in text
