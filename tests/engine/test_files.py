@@ -23,6 +23,7 @@ from tocsin.engine import EventClock
 from tocsin.formats import EventFields, EventReader, Format, open_events
 from tocsin.formats.notifications import notification_line
 from tocsin.matching.encoding.blocks import BlockEvents
+from tocsin.model.errors import EventError
 
 FILTERS = {
     "numbers": "a > 1 and a <= 9007199254740993",
@@ -305,3 +306,16 @@ def test_matching_a_file_imports_neither_pandas_nor_the_compiler(folder: Path) -
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.split() == ["36", "False", "False"]
+
+
+def test_a_path_and_an_open_file_are_no_events(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text('{"a": 1}\n')
+    for call in (Engine().match, Engine().publish_many):
+        with pytest.raises(
+            EventError, match=r"events are expected, not a path; .*`open_events\(path\)` for a file"
+        ):
+            call(path)
+        with path.open() as file, pytest.raises(EventError, match="events are expected, not an open file"):
+            call(file)
+    assert len(Engine().match(open_events(path))) == 1

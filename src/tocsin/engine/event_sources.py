@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
+from os import PathLike
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -63,7 +64,7 @@ def checked_source(
     """
     if isinstance(events, Mapping):
         raise EventError("events are expected, and this is one; put it into a list, or `publish` it")
-    if isinstance(events, (str, bytes, bytearray, Event)):
+    if isinstance(events, (str, bytes, bytearray, Event, PathLike)) or hasattr(events, "readline"):
         raise EventError(
             f"events are expected, not {_named(events)}; give dicts, a table, or `open_events(path)` for a file"
         )
@@ -111,8 +112,11 @@ def _as_table(given: Any, zone: tzinfo) -> Any:
 
 
 def _named(one: object) -> str:
-    kinds = {str: "a text", Event: "a single `Event`"}
-    return kinds.get(type(one), "bytes")
+    if isinstance(one, (bytes, bytearray)):
+        return "bytes"
+    if isinstance(one, (str, Event)):
+        return "a text" if isinstance(one, str) else "a single `Event`"
+    return "a path" if isinstance(one, PathLike) else "an open file"
 
 
 class GivenTable:
