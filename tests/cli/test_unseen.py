@@ -308,4 +308,15 @@ def test_a_name_with_spaces_around_it_is_recognised(tmp_path: Path) -> None:
     spaced = tmp_path / "spaced.csv"
     spaced.write_text("mag, region\n7, x\n")
     done = tocsin("match", spaced, "-s", "region = 'x'")
-    assert 'no event has the attribute `region`; did you mean `" region"`, with the spaces?' in done.stderr
+    assert 'no event has the attribute `region`; did you mean `" region"`, in double quotes?' in done.stderr
+
+
+def test_a_name_that_needs_double_quotes_is_shown_in_them(tmp_path: Path) -> None:
+    events = tmp_path / "delays.jsonl"
+    events.write_text('{"dep-delay": 9, "shipping cost": 4}\n')
+    done = tocsin("match", events, "-s", "dep-delay > 5", "-s", "shipping_cost > 3")
+    assert 'no event has the attribute `delay`; did you mean `"dep-delay"`, in double quotes?' in done.stderr
+    assert (
+        'no event has the attribute `shipping_cost`; did you mean `"shipping cost"`, in double quotes?'
+        in done.stderr
+    )

@@ -9,7 +9,7 @@ from typing import Final
 from tocsin.language.normal.merge import admitted_kinds
 from tocsin.language.normal.predicates import attributes_of
 from tocsin.language.parsing.cursor import closest
-from tocsin.language.printer import condition_text
+from tocsin.language.printer import condition_text, name_text
 from tocsin.model.conditions import Operator, Predicate, leaves
 from tocsin.model.event import Event
 from tocsin.model.queries import Filter, Query, Sequence, View, conditions_of, sequences_in
@@ -128,9 +128,12 @@ def _no_attribute(path: str, kinds: Iterable[str]) -> str:
     known = tuple(kinds)
     near = closest(path, known) or next((one for one in known if _is_within(path, one)), None)
     spaced = next((one for one in known if one != path and one.strip() == path.strip()), None)
-    if spaced is not None:
-        return f'no event has the attribute `{path}`; {_DID_YOU_MEAN} `"{spaced}"`, with the spaces?'
-    return f"no event has the attribute `{path}`{f'; {_DID_YOU_MEAN} `{near}`?' if near else ''}"
+    meant = spaced or near
+    if meant is None:
+        return f"no event has the attribute `{path}`"
+    written = name_text(meant)
+    quotes = ", in double quotes" if written != meant else ""
+    return f"no event has the attribute `{path}`; {_DID_YOU_MEAN} `{written}`{quotes}?"
 
 
 def _is_within(path: str, known: str) -> bool:

@@ -360,4 +360,13 @@ def _no_comparison(cursor: Cursor, parsed: Parsed, at: int, what: str) -> Except
             expected=("a comparison after it",),
             suggestion=f"if it is a boolean, write: {shown} = true" if flag else None,
         )
+    after = cursor.words[cursor.at + 1]
+    if isinstance(parsed, Attribute) and kind == NAME and (after in COMPARISONS or after in _WORDED):
+        both = f"{cursor.texts[cursor.at - 1]} {cursor.texts[cursor.at]}"
+        hint = (
+            None
+            if cursor.is_foreign(cursor.at)
+            else f'a name with a space is written in double quotes: "{both}"'
+        )
+        return cursor.unexpected("a comparison is missing", _AFTER_TERM, (), hint)
     return cursor.unexpected("a comparison is missing", _AFTER_TERM)
