@@ -311,3 +311,23 @@ def test_what_is_published_as_one_event_and_is_not_has_a_hint() -> None:
     with pytest.raises(TocsinError, match=r"not Series; its `to_dict\(\)` is one"):
         Engine().publish(frame.iloc[0])
     assert Engine().publish(frame.iloc[0].to_dict()) == []
+
+
+def test_an_index_of_pandas_with_a_name_is_an_attribute() -> None:
+    table = pa.table({"at": pa.array([1, 2], pa.timestamp("s")), "symbol": ["A", "B"], "price": [1.5, 3.0]})
+    frame = table.to_pandas()
+    engine = Engine()
+    engine.subscribe("symbol = 'B' and price > 2 and at is present", id="all")
+    for indexed in (
+        frame.set_index("at"),
+        frame.set_index(["at", "symbol"]),
+        frame.set_index("at", drop=False),
+    ):
+        assert [bool(row) for row in engine.match(indexed)] == [False, True]
+        (note,) = engine.publish_many(indexed, time="at", stream=f"by {indexed.index.names}")
+        assert note.end == 2_000_000
+    assert list(frame.columns) == ["at", "symbol", "price"]  # the frame of the caller is as it was
+    assert list(engine.subscribe_many("symbol = :symbol", frame.set_index("symbol"), id="{symbol}").ids) == [
+        "A",
+        "B",
+    ]

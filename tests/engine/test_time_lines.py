@@ -113,6 +113,12 @@ def test_the_first_late_event_is_logged_with_the_remedy(caplog: pytest.LogCaptur
     assert "event `e3` of stream `s` ended at 3" in record.getMessage()
     assert "Engine(out_of_orderness=…)" in record.getMessage()
     assert made.stats().late == 2
+    caplog.clear()
+    dated = engine()
+    dated.subscribe(PAIR, id="x")
+    for day in (5, 3):
+        dated.publish({"v": 1}, stream="s", time=f"2026-01-0{day}", id=f"e{day}")
+    assert "event `e3` of stream `s` ended at 2026-01-03T00:00:00Z, before" in caplog.text
 
 
 def test_streams_that_no_sequence_reads_are_never_late() -> None:

@@ -148,7 +148,7 @@ class Engine:
             on_opaque=_log_opaque,
         )
         self._out_of_orderness = order
-        self._on_late = on_late or LateLog()
+        self._on_late = on_late or LateLog(ticks)
         self._buffer = ReorderBuffer(ticks, order)
         new_matcher = partial(_new_sequence_matcher, matcher, statistics, memory_limit)
         self._store = SubscriptionStore(

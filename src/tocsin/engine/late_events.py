@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from tocsin.model import Event
+from tocsin.model.ticks import StreamTicks
 
 _log = logging.getLogger("tocsin")
 
@@ -13,7 +14,8 @@ _log = logging.getLogger("tocsin")
 class LateLog:
     """Logs the first late event, and what can be done about it; further ones are only counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, ticks: StreamTicks) -> None:
+        self._ticks = ticks
         self._has_logged = False
 
     def __call__(self, event: Event) -> None:
@@ -21,13 +23,13 @@ class LateLog:
         if not self._has_logged:
             self._has_logged = True
             _log.warning(
-                "event `%s` of stream `%s` ended at %d, before one that has come already: it reaches no sequence. If "
+                "event `%s` of stream `%s` ended at %s, before one that has come already: it reaches no sequence. If "
                 "events may come out of order, say by how much: `Engine(out_of_orderness=…)`; if streams count "
                 "different ticks, declare them: `engine.stream(…, tick=…)`. Further ones are only counted: "
                 "`stats().late`",
                 event.id,
                 event.stream,
-                event.end,
+                self._ticks.shown(event.end, event.stream),
             )
 
 

@@ -48,6 +48,7 @@ def as_arrow(table: Any) -> Any:
         return table
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(table, pandas.DataFrame):
+        table = with_named_index(table)
         names = table.columns.map(str)
         if not names.is_unique:
             raise EventError(f"two columns are called `{names[names.duplicated()][0]}`")
@@ -68,6 +69,12 @@ def as_arrow(table: Any) -> Any:
     from pyarrow.interchange import from_dataframe  # noqa: PLC0415 - seldom needed
 
     return from_dataframe(table)
+
+
+def with_named_index(frame: Any) -> Any:
+    """Return a frame of pandas whose index is among its columns where it has a name, as that of a series of times has."""
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    return frame.reset_index(level=named) if named else frame
 
 
 def refuse_query(given: object) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tocsin.formats.frames import as_arrow, as_one_table, is_table, refuse_query
+from tocsin.formats.frames import as_arrow, as_one_table, is_table, refuse_query, with_named_index
 from tocsin.model.errors import KindError, TemplateError
 from tocsin.model.terms import constant_value
 from tocsin.model.values import Value
@@ -45,7 +45,9 @@ def as_table(rows: Rows) -> Rows:
 
 def _in_arrow(rows: Rows) -> Rows:
     """Return a frame as an Arrow table, except one of pandas, and other rows as they are."""
-    return rows if hasattr(rows, "iloc") else as_arrow(rows)
+    if hasattr(rows, "iloc"):
+        return with_named_index(rows) if hasattr(rows, "columns") else rows
+    return as_arrow(rows)
 
 
 def values_of(rows: Rows, name: str) -> list[object]:
