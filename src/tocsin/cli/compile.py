@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli.output import no_standard_output
+from tocsin.cli.options import binary_to_be_written
 from tocsin.cli.terminal import counted, note
 from tocsin.model.errors import MatcherError, TocsinError
 
@@ -34,7 +34,7 @@ def compile_(
             "-o",
             metavar="FILE",
             help="Write an archive for other machines: see TOCSIN_KERNELS.",
-            callback=no_standard_output,
+            callback=binary_to_be_written,
         ),
     ] = None,
     target: Annotated[

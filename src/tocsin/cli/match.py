@@ -15,7 +15,7 @@ from rich.text import Text
 from tocsin.cli import options, terminal
 from tocsin.cli.console import new_console
 from tocsin.cli.coverage import observed, warn_of_unseen
-from tocsin.cli.output import no_standard_output, standard_output
+from tocsin.cli.output import standard_output
 from tocsin.cli.subscription_loading import load_entries, load_template, load_texts
 from tocsin.engine import Engine
 from tocsin.engine.notifications import Notifications, first_answer
@@ -108,7 +108,9 @@ def match(
     save_tables: Annotated[
         Path | None,
         typer.Option(
-            help="Write the tables to this file at the end.", dir_okay=False, callback=no_standard_output
+            help="Write the tables to this file at the end.",
+            dir_okay=False,
+            callback=options.binary_to_be_written,
         ),
     ] = None,
     faults: options.Faults = None,

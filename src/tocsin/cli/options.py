@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from tocsin.cli.output import no_standard_output
 from tocsin.cli.terminal import note, warn
 from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields, EventFile, EventReader, Format, open_events
@@ -383,6 +384,11 @@ def to_be_written(path: Path | None) -> Path | None:
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise TocsinError(f"{path} cannot be written")
     return path
+
+
+def binary_to_be_written(path: Path | None) -> Path | None:
+    """Return `path`, or raise for a file that cannot be written, standard output among them: its content is no text."""
+    return to_be_written(no_standard_output(path))
 
 
 Faults: TypeAlias = Annotated[

@@ -11,7 +11,6 @@ from rich.console import Console
 from tocsin.cli import options as common
 from tocsin.cli.backtest import backtest_record, read_queries, require_time, show_backtest
 from tocsin.cli.json_results import reported_errors, warning_record, write_result
-from tocsin.cli.output import no_standard_output
 from tocsin.cli.spark import options
 from tocsin.cli.spark.unknown_names import warn_of_unknown_names
 from tocsin.cli.terminal import FaultLog, counted, note
@@ -83,7 +82,7 @@ def collect_statistics(
             "-o",
             help="Write the statistics to this file.",
             dir_okay=False,
-            callback=no_standard_output,
+            callback=common.binary_to_be_written,
         ),
     ],
     given: options.QueryOptions,
