@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from threading import Thread
 
@@ -379,3 +381,23 @@ def test_nothing_is_said_of_the_time_of_a_file_that_is_not_there(tmp_path: Path)
     for path in (tmp_path, tmp_path / "none.jsonl"):
         done = tocsin("backtest", path, "-s", "a > 1")
         assert "time" not in done.stderr.replace(str(path), "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such terminals")
+@pytest.mark.parametrize("arguments", [("match", "-s", "a = 1"), ("test", "a = 1"), ("explain", "a = 1")])
+def test_a_command_that_waits_for_a_terminal_says_so(arguments: tuple[str, ...]) -> None:
+    import pty  # noqa: PLC0415 - there is none on Windows
+
+    master, terminal = pty.openpty()
+    try:
+        os.write(master, b'{"a":1}\n\x04')
+        done = subprocess.run(
+            [sys.executable, "-m", "tocsin", *arguments], stdin=terminal, capture_output=True, text=True,
+            encoding="utf-8", check=False, timeout=120,
+        )  # fmt: skip
+    finally:
+        os.close(master)
+        os.close(terminal)
+    assert done.returncode == 0
+    assert "reading events from the terminal, one in JSON on each line, until Ctrl-D" in done.stderr
+    assert "reading events" not in tocsin(*arguments, stdin='{"a":1}\n').stderr

@@ -8,7 +8,7 @@ from io import BytesIO
 from itertools import chain
 from pathlib import Path
 
-from tocsin.cli.options import ReplayOptions
+from tocsin.cli.options import ReplayOptions, say_that_input_is_read
 from tocsin.cli.terminal import shortened
 from tocsin.formats import EventFields, EventFile, EventReader, Fault, Format
 from tocsin.formats.files import is_readable, is_standard, known_format, unreadable_reason
@@ -56,6 +56,7 @@ def open_explained(given: str, replay: ReplayOptions, ticks: StreamTicks) -> Eve
     if is_standard(given):
         if replay.input_format not in (None, Format.JSON, Format.JSONL):
             return replay.open(given, ticks)
+        say_that_input_is_read()
         return _JsonText(sys.stdin.buffer.read(), "stdin", replay, replay.stream, ticks)
     path = Path(given)
     if not is_readable(path):

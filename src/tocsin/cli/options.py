@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -156,6 +157,8 @@ class EventOptions(OptionGroup):
 
         `time_field` is the one to take if none was given. A file's events are of the stream that is called like the file.
         """
+        if is_standard(source):
+            say_that_input_is_read()
         time = self.time_field or time_field
         fields = EventFields(self.id_field, time, self.start_field, self.stream_field, valid_until_field)
         self._warn_of_misspelt(fields, Path(source), self._key_of(source))
@@ -367,6 +370,14 @@ def no_file(text: str) -> str:
 
 
 SubscriptionArgument: TypeAlias = Annotated[str, typer.Argument(help="A subscription.", callback=no_file)]
+
+
+def say_that_input_is_read() -> None:
+    """Say that events are read from a terminal, which is otherwise a silent wait."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        note(
+            "reading events from the terminal, one in JSON on each line, until Ctrl-D; or name a file of events"
+        )
 
 
 def check_standard_input(*sources: str | Path | None) -> None:
