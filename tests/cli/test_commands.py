@@ -46,7 +46,7 @@ def test_check_knows_tables_json_and_repeated_ids(tmp_path: Path) -> None:
         f"{csv}:3:8: subscription `b`: a value is missing, found the end of the text",
         f"{csv}:4: the id `a` is given at {csv}:2 already",
         f"{jsonl}:1: subscription `c`: `=` takes 2 arguments, got 1 - at `$.=`",
-        f"{jsonl}:2: unknown key `txt`; known are id, owner, query, text, valid_from, valid_until, weight, witness",
+        f"{jsonl}:2: unknown key `txt`; did you mean `text`? Known are id, owner, query, text, valid_from, valid_until, weight, witness",
         f"{jsonl}:3: not JSON: invalid character (byte 0): broken",
         f"{jsonl}:4: a subscription needs either a `text`, or a `query` in JSON",
     ]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.running import tocsin
 from tocsin import Engine
 from tocsin.cli import subscription_loading
 from tocsin.cli.subscription_loading import load_entries
@@ -52,3 +53,34 @@ def test_the_entries_before_a_fault_that_ends_the_file_are_subscribed(
     with pytest.raises(EOFError):
         load_entries(engine, Path("some.txt"), print)
     assert "high" in engine
+
+
+def test_a_file_of_events_is_no_file_of_subscriptions(tmp_path: Path) -> None:
+    for name, content in (
+        ("flights.csv", "time,carrier\n2026-01-01,WN\n" * 2),
+        ("flights.jsonl", '{"id": 1, "time": 5, "carrier": "WN"}\n' * 2),
+    ):
+        events = tmp_path / name
+        events.write_text(content)
+        reason = (
+            f"{events} holds no subscriptions: each has a `text`, or a `query` in JSON, and the first record has "
+            "`time`, `carrier`\n"
+        )
+        for command in (
+            ("check", events),
+            ("match", "-f", events, "-"),
+            ("apply", events, "--to", tmp_path / "s.jsonl"),
+        ):
+            done = tocsin(*command)
+            assert (done.returncode, done.stderr) == (2, reason)
+
+
+def test_an_id_that_is_written_otherwise_has_a_hint(tmp_path: Path) -> None:
+    for line in ("ann : price > 1", "my id: price > 1", "ann:price > 1"):
+        (tmp_path / "subscriptions.txt").write_text(f"{line}\n")
+        done = tocsin("check", tmp_path / "subscriptions.txt")
+        assert (
+            "an id is one word, with a colon right after it and then a space: my-id: price > 5" in done.stderr
+        )
+    (tmp_path / "subscriptions.txt").write_text("ann: price > :p\n")
+    assert "an id is" not in tocsin("check", tmp_path / "subscriptions.txt").stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
 from typing import IO, cast
@@ -25,6 +26,8 @@ from tocsin.formats.records import UnreadableRecord, json_lines
 from tocsin.model.errors import EventError, LanguageError, SubscriptionError
 
 _NAMED = re.compile(r"([^\s:'\"()=<>~,]+):(?=\s|$)[ \t]*")
+_MISWRITTEN = re.compile(r"[^:'\"()=<>~,]+:")
+_FEW = 5  # names that an error shows
 _KNOWN = {"id", "text", "query", "valid_from", "valid_until", "owner", "weight", "witness"}
 
 
@@ -79,10 +82,24 @@ def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Ent
             yield from _from_text(text, str(path))
         return
     try:
-        for line, record in raw_records(path, known, typed=False):
+        for number, (line, record) in enumerate(raw_records(path, known, typed=False)):
+            if number == 0:
+                _refuse_other_records(record, path)
             yield _from_record(record, str(path), line)
     except EventError as fault:
         raise SubscriptionError(f"{path}: {fault}") from None
+
+
+def _refuse_other_records(first: object, path: Path) -> None:
+    """Raise `SubscriptionError` if the first record of a file is none of a subscription, such as an event."""
+    if not isinstance(first, Mapping) or first.keys() & {"text", "query"}:
+        return
+    unknown = [str(key) for key in first if key not in _KNOWN]
+    if len(unknown) > 1:
+        shown = ", ".join(f"`{key}`" for key in unknown[:_FEW])
+        raise SubscriptionError(
+            f"{path} holds no subscriptions: each has a `text`, or a `query` in JSON, and the first record has {shown}"
+        )
 
 
 def _from_standard_input() -> Iterator[Entry | SubscriptionError]:
@@ -103,6 +120,9 @@ def position(error: LanguageError, entry: Entry) -> tuple[int, int]:
 def describe(error: LanguageError, entry: Entry) -> str:
     """Return an error in an entry's text with its location in the file."""
     line, column = position(error, entry)
+    named = _MISWRITTEN.match(entry.query) if isinstance(entry.query, str) else None
+    if named is not None and error.offset < named.end() and entry.column == 0:
+        error.suggestion = "an id is one word, with a colon right after it and then a space: my-id: price > 5"
     return f"{entry.source}:{line}:{column}: subscription `{entry.id}`: {error.reason}\n{error.details()}"
 
 
@@ -147,8 +167,10 @@ def _from_record(
     fields = {key: value for key, value in record.items() if value is not None}
     unknown = [key for key in fields if key not in _KNOWN]
     if unknown:
+        near = get_close_matches(unknown[0], _KNOWN, 1)
+        hint = f"did you mean `{near[0]}`? Known" if near else "known"
         return UnreadableEntryError(
-            source, line, f"unknown key `{unknown[0]}`; known are {', '.join(sorted(_KNOWN))}"
+            source, line, f"unknown key `{unknown[0]}`; {hint} are {', '.join(sorted(_KNOWN))}"
         )
     query = fields.get("query", fields.get("text"))
     if not isinstance(query, (str, Mapping)) or ("query" in fields and "text" in fields):
