@@ -24,7 +24,7 @@ print(len(compiled()))
 def test_an_unknown_matcher_is_named() -> None:
     done = tocsin("compile", "--matcher", "dynamo")
     assert done.returncode == 2
-    assert "there is no matcher `dynamo`; known: amkh, " in done.stderr
+    assert "there is no matcher `dynamo`; known: adaptive, amkh, " in done.stderr
 
 
 def test_a_target_needs_an_archive() -> None:

@@ -150,7 +150,7 @@ def test_cloud_events_structured_and_in_batches() -> None:
         ((), "nothing is subscribed: give -s TEXT, -f FILE, or --template and --parameters"),
         (("-s", "a = 1", "no-such-file.jsonl"), "there is no file no-such-file.jsonl"),
         (("-f", "no-such-file.txt"), "there is no file no-such-file.txt"),
-        (("-s", "a = 1", "--matcher", "orcale"), "there is no matcher `orcale`; did you mean `oracle`? Known: amkh, be-tree, counting, dynamic, k-index, mkh, opindex, opindex-bs, oracle, points, propagation, propagation-wp, static"),
+        (("-s", "a = 1", "--matcher", "orcale"), "there is no matcher `orcale`; did you mean `oracle`? Known: adaptive, amkh, be-tree, counting, dynamic, k-index, mkh, opindex, opindex-bs, oracle, points, propagation, propagation-wp, static"),
         (("-s", "select min(a) from table t",), "subscription `s1`: there is no table `t`; declare it first: `engine.table(\"t\", key=\"…\")`, or `--table t=KEY`"),
     ],
 )  # fmt: skip

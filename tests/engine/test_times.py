@@ -280,7 +280,7 @@ def test_what_cannot_be_iterated_is_refused_by_name(given: Any) -> None:
         made.subscribe_many("price > :p", given)
     with pytest.raises(TocsinError, match="a set maps ids to queries, or lists `Subscription`s, not"):
         made.apply(given)
-    with pytest.raises(TocsinError, match="there is no matcher `5`; known: amkh, "):
+    with pytest.raises(TocsinError, match="there is no matcher `5`; known: adaptive, amkh, "):
         Engine(matcher=5)  # type: ignore[arg-type]
 
 
