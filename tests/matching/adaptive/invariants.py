@@ -10,6 +10,8 @@ from tocsin.matching.adaptive.matcher import Adaptive
 from tocsin.matching.adaptive.state import (
     ABSENT,
     ALWAYS,
+    BOUNDS,
+    BOUNDS_BIT,
     CELL,
     CODE_BITS,
     NO_CODE,
@@ -94,13 +96,14 @@ def _check_cluster(state: State, entry: int, placed: dict[int, tuple[int, int]],
     while at < words:
         first, head, number = state.words.rows[start + at : start + at + 3].tolist()
         size, checks = head & SIZE_MASK, (head >> SIZE_BITS) & SIZE_MASK
-        length = size + 3 - (checks > 0)
+        bounds = BOUNDS * ((head >> BOUNDS_BIT) & 1)
+        length = size + 3 - (checks > 0) + bounds
         if number < 0:
             dead += length
         else:
             assert number not in placed
             placed[number] = (entry, at)
-            rest = state.words.rows[start + at + 3 : start + at + length].tolist()
+            rest = state.words.rows[start + at + 3 + bounds : start + at + length].tolist()
             uses.update(code if code >= 0 else -1 - code for code in ([first] if checks else []) + rest)
             count += 1
         at += length

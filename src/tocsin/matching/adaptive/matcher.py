@@ -7,11 +7,12 @@ from typing import Any, Final, Self
 import numpy as np
 from msgspec import Struct
 
+from tocsin.matching._kernels.single_event import SingleEvent, SingleEventAddress
 from tocsin.matching.adaptive import state as arrays
-from tocsin.matching.adaptive._kernels.adaptation import relocate, review, scale_weights, sweep
+from tocsin.matching.adaptive._kernels.adaptation import gather_suspects, scale_weights
 from tocsin.matching.adaptive._kernels.dense import heat
-from tocsin.matching.adaptive._kernels.matching import match, match_event
-from tocsin.matching.adaptive._kernels.placement import forget, keep, place, recall, withdraw
+from tocsin.matching.adaptive._kernels.matching import match
+from tocsin.matching.adaptive._kernels.placement import forget, keep, recall, settle, withdraw
 from tocsin.matching.adaptive.planning import plan
 from tocsin.matching.adaptive.state import LEVELS, DenseCount, State, Stored, Top, Total, new_state
 from tocsin.matching.base import longer
@@ -27,12 +28,14 @@ from tocsin.matching.stored_matcher import StoredMatcher, check_sizes
 from tocsin.structures import hash_index
 from tocsin.structures.addresses import Addressed
 
+_NONE: Final = np.zeros(2, dtype=np.int64)
 _LEAST: Final = 1_024  # words that clusters grow by
 _SAMPLE: Final = 1_024  # conjunctions that a plan is made for
 _HALF_LIFE: Final = 20_000  # events after which an event counts for half
 _HEAVY: Final = 2.0**60
-_EFFORT: Final = 0.003  # conjunctions that are reviewed for each that is checked,
-_MOST_EFFORT: Final = 4.0  # times more where many move
+_EFFORT: Final = 0.004  # conjunctions that are reviewed for each that is checked,
+_LEAST_REVIEWED: Final = 0.25  # besides, for each event,
+_MOST_EFFORT: Final = 2.0  # times more where many move
 _FRUITFUL: Final = 0.05  # share of reviewed conjunctions that move, from which on more are reviewed
 _LEAST_EFFORT: Final = 1.0 / 64
 _STEP: Final = 4_096  # conjunctions that are reviewed at once
@@ -43,13 +46,14 @@ class Thresholds(Struct, frozen=True):
     """When a matcher begins to plan, and to evaluate clusters for many events at once."""
 
     counted: int = 8  # of so many events one is counted: a power of two
-    planned: int = 2_048  # conjunctions for which tables are planned before more are added, and whenever they have doubled
+    planned: int = 2_048  # conjunctions for which tables are planned before more are added, and whenever they are half as many again
     events: int = 512  # between two plans, at first
     drawn: int = 128  # conjunctions that a plan needs
     checks: float = 16.0  # of an event that are worth a plan
     together: int = 64  # events of a batch that are evaluated together
     words: int = 32  # of a cluster that is
-    often: float = 1.0 / 256  # of the events reach it
+    often: float = 1.0 / 256  # of the events reach it,
+    hits: float = 4.0  # and so many have
 
 
 DEFAULT: Final = Thresholds()
@@ -70,6 +74,7 @@ class Adaptive(StoredMatcher):
         self._state.tops[Top.UNCOUNTED] = thresholds.counted - 1
         self._state.dense.used[DenseCount.LEAST] = thresholds.together
         self._addressed = Addressed[State](arrays.AdaptiveStateAddress)
+        self._batch = Addressed[SingleEvent](SingleEventAddress)
         self._scratch = np.zeros(64, dtype=np.int64)  # room for the codes of one conjunction
         self._planned_for = thresholds.planned  # conjunctions at which there is a plan for all of them
         self._swept = 1 << 62  # the next conjunction to be examined since the last plan
@@ -81,7 +86,7 @@ class Adaptive(StoredMatcher):
         self._effort = _MOST_EFFORT  # how much is reviewed, in proportion to what is checked
         self._owed = 0.0  # conjunctions to be reviewed
         self._offset = 0  # in the cluster that is reviewed
-        self.moved = 0
+        self._moved = 0
 
     # adding and removing
 
@@ -105,15 +110,15 @@ class Adaptive(StoredMatcher):
         held, count = int(self._store.counters[StoreCounter.LIVE]), len(expressions.numbers)
         if held >= self._planned_for:
             # A few first, so that tables are there for the many.
-            self._place_some(expressions, max(count // _SAMPLE, 1))
+            self._settle(expressions, max(count // _SAMPLE, 1))
             self._plan_for_all(held)
-        self._place_some(expressions, 1)
+        self._settle(expressions, 1)
         if self._swept < int(self._store.counters[StoreCounter.TOP]):
             self._sweep(8 * count + 64)
 
     def _plan_for_all(self, held: int) -> None:
         """Plan for a sample of all conjunctions that are placed, as if there were no others."""
-        self._planned_for = 2 * held
+        self._planned_for = held + held // 2
         top = int(self._store.counters[StoreCounter.TOP])
         some = np.flatnonzero(self._store.rows[:top, Stored.PATH] >= 0)
         drawn = some[:: max(len(some) // _SAMPLE, 1)].astype(np.int32)
@@ -122,33 +127,27 @@ class Adaptive(StoredMatcher):
 
     def _sweep(self, budget: int) -> None:
         """Examine up to so many conjunctions since the last plan, and move those that have better paths now."""
-        top = int(self._store.counters[StoreCounter.TOP])
-        moves = np.empty(1_024, dtype=np.int64)
-        end = min(self._swept + budget, top)
-        while self._swept < end:
-            count, self._swept = sweep(self._state, self._swept, end, moves, self._scratch)
-            self._relocate_all(moves[:count])
-            self.moved += count
+        end = min(self._swept + budget, int(self._store.counters[StoreCounter.TOP]))
+        if self._swept < end:
+            placed = self._store.rows[self._swept : end, Stored.PATH] >= 0
+            self._move(np.flatnonzero(placed) + self._swept)
+            self._swept = end
 
-    def _place_some(self, expressions: Expressions, step: int) -> None:
-        """Place every so many of the conjunctions."""
-        done, count = 0, len(expressions.numbers)
-        while done < count:
+    def _move(self, numbers: Keys) -> int:
+        """Move those of these conjunctions that have a better access path; return how many."""
+        none = np.zeros(1, dtype=np.int64)
+        moved = self._settle(Expressions(numbers, none, none, none[:0], none[:0], none[:0]), 1)
+        self._moved += moved
+        return moved
+
+    def _settle(self, expressions: Expressions, step: int) -> int:
+        """Put every so many of the conjunctions under their best access paths; return how many were put."""
+        done, total = 0, 0
+        while done < len(expressions.numbers):
             self._make_place_room(expressions, done)
-            done = place(self._state, expressions, done, step, self._scratch)
-
-    def _relocate_all(self, numbers: Keys) -> None:
-        """Move conjunctions to their best access paths."""
-        done = 0
-        while True:
-            state = arrays.with_codes(self._state, 4 * len(self._scratch))
-            state = arrays.with_slots(state, 4 * len(self._scratch))
-            state = arrays.with_access(state, len(numbers) + 1)
-            self._state = arrays.with_words(state, max(int(state.tops[Top.NEEDED]), _LEAST))
-            self._state.tops[Top.NEEDED] = 0
-            done = relocate(self._state, numbers, done, self._scratch)
-            if done == len(numbers):
-                return
+            done, count = settle(self._state, expressions, done, step, self._scratch)
+            total += count
+        return total
 
     def _make_list_room(self, expressions: Expressions) -> None:
         ops = expressions.tags >> FIELD_BITS
@@ -159,14 +158,17 @@ class Adaptive(StoredMatcher):
 
     def _make_place_room(self, expressions: Expressions, done: int) -> None:
         """Make room for some more conjunctions: for all, but for what few of them may need."""
-        left = len(expressions.numbers) - done
-        size = int(expressions.offsets[done + 1] - expressions.offsets[done]) + len(expressions.keys)
-        predicates = min(len(expressions.tags) - int(expressions.offsets[done]), 1 << 14) + 2 * size
-        state = arrays.with_codes(self._state, 2 * predicates + 8)
-        state = arrays.with_slots(state, 2 * predicates + 8)
-        state = arrays.with_access(state, min(left, 1 << 14) + 1)
-        words = max(int(state.tops[Top.NEEDED]), _LEAST, 2 * (predicates + 2 * min(left, 1 << 14)))
-        state.tops[Top.NEEDED] = 0
+        left, size = len(expressions.numbers) - done, len(self._scratch) // 4
+        predicates = (
+            len(expressions.tags) - int(expressions.offsets[done]) if len(expressions.tags) else size * left
+        )
+        most, left = min(predicates, 1 << 14) + 2 * size + len(expressions.keys), min(left, 1 << 14)
+        state = arrays.with_codes(self._state, 2 * most + 8)
+        state = arrays.with_slots(state, 2 * most + 8)
+        state = arrays.with_access(state, left + 1)
+        state = arrays.with_lists(state, 0, int(state.tops[Top.NEEDED_MEMBERS]))
+        words = max(int(state.tops[Top.NEEDED]), _LEAST, 2 * (most + 3 * left))
+        state.tops[[Top.NEEDED, Top.NEEDED_MEMBERS]] = 0
         self._state = arrays.with_words(state, words)
 
     def _withdraw(self, expressions: Expressions) -> None:
@@ -190,11 +192,11 @@ class Adaptive(StoredMatcher):
         self._finish_pending()
         self._prepare(int(np.diff(events.offsets).max(initial=0)))
         if count >= self._thresholds.together and self._state.tops[Top.SUSPECTS] > 0:
-            self._state = arrays.with_dense(self._state)
-            while heat(self._state, self._thresholds.words, self._thresholds.often) > 0:
+            limits, self._state = self._thresholds, arrays.with_dense(self._state)
+            while heat(self._state, limits.words, limits.often, limits.hits) > 0:
                 self._state = arrays.with_more_columns(self._state)
         done = 0
-        while (done := match(self._state, events, done, found, offsets)) < count:
+        while (done := self._match_from(done, events, found, offsets)) < count:
             needed, pairs = (int(self._state.tops[top]) for top in (Top.NEEDED, Top.NEEDED_PAIRS))
             if needed > 0:
                 found = longer(found, int(offsets[done]), needed)
@@ -204,6 +206,12 @@ class Adaptive(StoredMatcher):
             else:
                 self._make_state_room()
         return found[: offsets[-1]], offsets
+
+    def _match_from(self, start: int, events: EncodedEvents, found: Keys, offsets: Keys) -> int:
+        """Match events from `start` on; return how many are done."""
+        batch = SingleEvent(events, found, offsets, _NONE, _NONE, _NONE)
+        addresses = self._addressed.address(self._state), self._batch.address(batch)
+        return match(*addresses, start, 0)
 
     def _prepare(self, pairs: int) -> None:
         """Make room for events of up to so many pairs."""
@@ -216,7 +224,7 @@ class Adaptive(StoredMatcher):
     def _match_event(self, event: Any, pairs: int) -> int:
         self._finish_pending()
         self._prepare(pairs)
-        return match_event(self._addressed.address(self._state), event)
+        return match(self._addressed.address(self._state), event, 0, 1)
 
     def _wanted_room(self) -> int:
         return int(self._state.tops[Top.NEEDED])
@@ -251,7 +259,7 @@ class Adaptive(StoredMatcher):
             self._effort = _MOST_EFFORT if made else self._effort
             self._until_plan = min(2 * self._until_plan, 128 * self._thresholds.events)
             self._state.tops[Top.DRAWN] = 0
-        self._owed += events * self._effort * (1.0 + per_event * _EFFORT)
+        self._owed += events * self._effort * (_LEAST_REVIEWED + per_event * _EFFORT)
         if self._owed >= 16:
             self._review(int(self._owed))
             self._owed = 0.0
@@ -263,12 +271,9 @@ class Adaptive(StoredMatcher):
 
         Where few have, less is examined from then on.
         """
-        moves = np.empty(_STEP, dtype=np.int64)
-        count, self._offset, examined = review(
-            self._state, self._offset, min(budget, _STEP), moves, self._scratch
-        )
-        self._relocate_all(moves[:count])
-        self.moved += count
+        numbers = np.empty(min(budget, _STEP), dtype=np.int64)
+        examined, self._offset = gather_suspects(self._state, self._offset, numbers)
+        count = self._move(numbers[:examined])
         if examined >= 16:
             more = count > _FRUITFUL * examined
             self._effort = (
@@ -307,5 +312,5 @@ class Adaptive(StoredMatcher):
             "probes per event": float(state.totals[Total.PROBES]) / events,
             "checks per event": float(state.totals[Total.CHECKS]) / events,
             "plans": self._plans,
-            "conjunctions moved": self.moved,
+            "conjunctions moved": self._moved,
         }

@@ -49,10 +49,13 @@ SUSPECTS: Final = 4_096  # clusters that are noted for the next review
 DRAWN: Final = 1_024  # conjunctions that are drawn for it
 MOST_BOUNDS: Final = 1 << (LEVELS - 2)
 
-# In the head of a conjunction in a cluster: words in all, words that are checked, and whether Python has to evaluate more
-SIZE_BITS: Final = 15
+# In the head of a conjunction in a cluster: its codes, those that are checked, whether Python has to evaluate more, and whether
+# what the first check looks at is there too
+SIZE_BITS: Final = 14
 SIZE_MASK: Final = (1 << SIZE_BITS) - 1
-RESIDUAL_BIT: Final = 30
+RESIDUAL_BIT: Final = 28
+BOUNDS_BIT: Final = 29
+BOUNDS: Final = 3  # words of it: the slot, and the upper halves of the least and the greatest key
 
 
 class Code(IntEnum):
@@ -128,6 +131,7 @@ class Top(IntEnum):
     NUMBER = 6  # of the event at hand, from 1 on: see `Predicates.marks`
     NEEDED_PAIRS = 7  # room that the last kernel wanted for pairs
     UNCOUNTED = 8  # of an event's number, the bits of which none is set if the event is counted
+    NEEDED_MEMBERS = 9  # room that the last kernel wanted for members of lists
 
 
 class ListRow(IntEnum):
@@ -412,6 +416,8 @@ def with_lists(state: State, codes: int, members: int) -> State:
     if len(lists) < codes:
         lists = np.zeros((codes + codes // 2, lists.shape[1]), dtype=np.int64)
         lists[: len(state.lists)] = state.lists
+    if len(lists) == len(state.lists) and not members:
+        return state
     return state._replace(
         lists=lists,
         members=blocks.with_room(state.members, members),

@@ -35,6 +35,10 @@ from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper
 
 _LOW_HALF: Final = 0xFFFFFFFF
+_EVERY: Final = -1  # how a conjunction is reached: by every event,
+_BY_CODE: Final = 0  # or by one of its codes, or a cell around it,
+_BY_PRESENCE: Final = 1  # or by the presence of a value
+_KINDS: Final = 2
 _NEVER_PRESENT: Final = (Op.MISSING, Op.RESIDUAL)
 
 
@@ -101,13 +105,12 @@ def chance_of(state: State, code: int, slot: int, part: int) -> float:
 
 
 @helper
-def choose(state: State, codes: Int64s, parts: Int64s, size: int, is_final: bool) -> tuple[int, int, float]:
-    """Return the key of the access path of a conjunction that the fewest events reach, and their share.
+def choose(state: State, codes: Int64s, parts: Int64s, size: int) -> tuple[float, int, int]:
+    """Return the share of events that reach the best access path of a conjunction, and which path it is: see `key_of`.
 
-    A cell in it that is no code yet becomes one if the choice is final; else no access path has the key that is returned.
     `parts` is room for three times as many numbers as the conjunction has codes.
     """
-    first, second, table = np.int64(EVERY_EVENT), np.int64(EVERY_EVENT), np.int64(-1)
+    which, table = np.int64(_EVERY), np.int64(-1)
     best, chances = 2.0, parts[2 * size : 3 * size]
     for i in range(size):
         code = codes[i]
@@ -115,37 +118,50 @@ def choose(state: State, codes: Int64s, parts: Int64s, size: int, is_final: bool
         op = tag >> OP_BITS
         slot, part = dimension(state, code)
         parts[i], parts[size + i] = slot, part
-        chance = 1.0
+        chance, kind = 2.0, np.int64(_BY_CODE)
         if slot >= 0:
             chance = chance_of(state, code, slot, part)
-        chances[i] = np.int64(chance * (1 << 60))
-        if slot >= 0 and chance < best:
-            best, second = chance, np.int64(EVERY_EVENT)
-            first = single_key(part) if part >= 0 else -2 - i
         elif op == Op.IN:
             chance = expected(state, code)
-            if chance < best:
-                best, first = chance, single_key(code)
-        elif slot < 0 and op not in _NEVER_PRESENT:
-            chance = presence(state, tag & SLOT_MASK)
-            if chance < best:
-                best, first = chance, presence_key(tag & SLOT_MASK)
+        elif op not in _NEVER_PRESENT:
+            chance, kind = presence(state, tag & SLOT_MASK), np.int64(_BY_PRESENCE)
+        chances[i] = np.int64(min(chance, 1.0) * (1 << 60))
+        if chance < best:
+            best, which = chance, _KINDS * i + kind
     for t in range(state.tops[Top.TABLES]):
         width = np.int64(state.tables.width[t])
         if width > 0 and width <= size:
             chance = _chance_in(state, t, parts, size)
             if chance < best and chance < 1.0:
                 best, table = chance, np.int64(t)
+    return min(best, 1.0), which, table
+
+
+@helper
+def key_of(
+    state: State, codes: Int64s, size: int, choice: tuple[float, int, int], is_final: bool
+) -> tuple[int, int]:
+    """Return the key of the access path that was chosen for a conjunction; its parts are behind its codes.
+
+    A cell in it that is no code yet becomes one if the choice is final; else no access path has the key that is returned.
+    """
+    _, which, table = choice
+    parts, none = codes[size:], np.int64(EVERY_EVENT)
     if table >= 0:
         if is_final or _has_codes(state, table, parts, size):
             a, b, c, d = _codes_in(state, table, parts, size)
-            first, second = key_of_codes(a, b, c, d)
-        else:
-            first = np.int64(EVERY_EVENT - 1)
-    elif first < EVERY_EVENT and is_final:
-        i = -2 - first
-        first = single_key(_with_cell(state, parts, size, i))
-    return first, second, min(best, 1.0)
+            return key_of_codes(a, b, c, d)
+        return np.int64(EVERY_EVENT - 1), none
+    if which == _EVERY:
+        return none, none
+    i = which // _KINDS
+    if which % _KINDS == _BY_PRESENCE:
+        return presence_key(state.predicates.entries.keys[codes[i], Code.TAG] & SLOT_MASK), none
+    if parts[i] < 0:
+        return single_key(codes[i]), none
+    if parts[size + i] < 0 and not is_final:
+        return np.int64(EVERY_EVENT - 1), none
+    return single_key(_with_cell(state, parts, size, i)), none
 
 
 @helper

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
-from tocsin.matching.adaptive._kernels.access import chance_of, choose, dimension, drop_entry, entry_of
+from tocsin.matching.adaptive._kernels.access import chance_of, choose, dimension
 from tocsin.matching.adaptive._kernels.clusters import (
     HEAD,
     NUMBER,
     copy_codes,
-    growth,
-    is_empty,
     length_of,
-    longest,
     start_of,
-    take_out,
     words_in,
 )
 from tocsin.matching.adaptive._kernels.expectations import chance_of_path, presence
-from tocsin.matching.adaptive._kernels.placement import has_room, has_words, write
 from tocsin.matching.adaptive._kernels.predicates import float_of, with_float
 from tocsin.matching.adaptive.state import (
     INSIDE,
@@ -34,93 +27,33 @@ from tocsin.matching.adaptive.state import (
     Top,
     Total,
 )
-from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.encoding.codes import FIELDS, Field, Op
 from tocsin.matching.le_subscribe._kernels.greedy import MOST, Sample
 from tocsin.structures.array_types import Float64s, Int32s, Int64s
 from tocsin.structures.jit import helper, kernel
 
-BETTER: Final = 0.5  # a conjunction moves if it is then checked so many times as often, or less
-
 
 @kernel
-def review(state: State, offset: int, budget: int, moves: Int64s, scratch: Int64s) -> tuple[int, int, int]:
-    """Write conjunctions of the clusters that were noted, from an offset in the last one on, that have a better access path.
+def gather_suspects(state: State, offset: int, numbers: Int64s) -> tuple[int, int]:
+    """Write the conjunctions of the clusters that were noted, from an offset in the last one on.
 
-    Return how many, the offset to go on from, and how many were examined, up to `budget`.
+    Return how many there was room for, and the offset to go on from.
     """
-    tops, count, examined = state.tops, np.int64(0), np.int64(0)
+    tops, count = state.tops, np.int64(0)
     while tops[Top.SUSPECTS] > 0:
-        entry = np.int64(state.review.suspects[tops[Top.SUSPECTS] - 1])
-        place = state.access.keys[entry, Access.PLACE]
+        place = state.access.keys[state.review.suspects[tops[Top.SUSPECTS] - 1], Access.PLACE]
         at, start, end = np.int64(0), start_of(place), words_in(place)
-        now = chance_of_path(state, entry) if end > 0 else 0.0
         while at < end:
             number = np.int64(state.words.rows[start + at + NUMBER])
             if at >= offset and number >= 0:
-                if examined == budget or count == moves.shape[0]:
-                    return count, at, examined
-                examined += 1
-                size = copy_codes(state, number, scratch)
-                if _is_better(state, entry, now, size, scratch):
-                    moves[count] = number
-                    count += 1
+                if count == numbers.shape[0]:
+                    return count, at
+                numbers[count] = number
+                count += 1
             at += length_of(np.int64(state.words.rows[start + at + HEAD]))
         tops[Top.SUSPECTS] -= 1
         offset = np.int64(0)
-    return count, np.int64(0), examined
-
-
-@kernel
-def sweep(state: State, start: int, end: int, moves: Int64s, scratch: Int64s) -> tuple[int, int]:
-    """Write conjunctions with numbers from `start` on that have a better access path; return how many, and the next number."""
-    count = np.int64(0)
-    for number in range(start, min(end, state.store.counters[StoreCounter.TOP])):
-        if count == moves.shape[0]:
-            return count, np.int64(number)
-        entry = np.int64(state.store.rows[number, Stored.PATH])
-        if state.store.owner[number] < 0 or entry < 0:
-            continue
-        size = copy_codes(state, np.int64(number), scratch)
-        if _is_better(state, entry, chance_of_path(state, entry), size, scratch):
-            moves[count] = number
-            count += 1
-    return count, np.int64(end)
-
-
-@helper
-def _is_better(state: State, entry: int, now: float, size: int, scratch: Int64s) -> bool:
-    """Tell whether the conjunction whose codes are in `scratch` has a better access path than this one."""
-    first, second, best = choose(state, scratch, scratch[size:], size, False)
-    key = state.access.keys[entry]
-    return best < BETTER * now and (first != key[Access.FIRST] or second != key[Access.SECOND])
-
-
-@kernel
-def relocate(state: State, numbers: Int64s, start: int, scratch: Int64s) -> int:
-    """Move conjunctions from `start` on to their best access paths; return how many there was room for."""
-    for i in range(start, numbers.shape[0]):
-        number = numbers[i]
-        old = np.int64(state.store.rows[number, Stored.PATH])
-        if old < 0:
-            continue
-        size = copy_codes(state, number, scratch)
-        if not has_room(state, size, np.int64(0)):
-            return np.int64(i)
-        first, second, _ = choose(state, scratch, scratch[size:], size, True)
-        entry = entry_of(state, first, second)
-        if entry == old:
-            continue
-        words = growth(state, entry, longest(size)) + words_in(state.access.keys[old, Access.PLACE])
-        if not has_words(state, words) or not take_out(state, number):
-            state.tops[Top.NEEDED] = words
-            if is_empty(state, entry):
-                drop_entry(state, entry)
-            return np.int64(i)
-        write(state, number, entry, scratch, size)
-        if is_empty(state, old):
-            drop_entry(state, old)
-    return numbers.shape[0]
+    return count, np.int64(0)
 
 
 @kernel
@@ -138,7 +71,7 @@ def draw(
         if entry < 0:
             continue
         size, at, found = copy_codes(state, numbers[i], scratch), sample.count[0], np.int64(0)
-        _, _, best = choose(state, scratch, scratch[size:], size, False)
+        best, _, _ = choose(state, scratch, scratch[size:], size)
         weight = scale
         if scale < 0:
             weight = -scale / max(chance_of_path(state, entry), best, 1e-9)

@@ -2,8 +2,10 @@
 
 A conjunction is the first code that is checked, a head (see `state`), its number, the other codes that are checked, the least
 likely first, and then those that are not: the access path implies them, or they are residual. Where none is checked, the first
-word is 0, the code that every event satisfies. Of a code that is checked and no equality, there is -1 less it. A conjunction
-that is gone stays as a gap, with -1 for its number, until there are many.
+word is 0, the code that every event satisfies. Of a code that is checked and no equality, there is -1 less it. If such a code is
+the first one, and few events have a value in its slot, the slot is behind the number, with the upper halves of the bounds that the
+value must have: they decide nearly always, and the predicate itself is somewhere else in memory. A conjunction that is gone stays
+as a gap, with -1 for its number, until there are many.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import numpy as np
 
 from tocsin.matching.adaptive.state import (
     ALWAYS,
+    BOUNDS,
+    BOUNDS_BIT,
     HOT_BIT,
     RESIDUAL_BIT,
     SIZE_BITS,
@@ -67,19 +71,32 @@ def checks_in(head: int) -> int:
 @helper
 def length_of(head: int) -> int:
     """Return how many words a conjunction has."""
-    return size_in(head) + REST - (checks_in(head) > 0)
+    return size_in(head) + REST - (checks_in(head) > 0) + bounds_in(head)
+
+
+@helper
+def bounds_in(head: int) -> int:
+    """Return how many words behind a conjunction's number are the slot and the bounds of the first check."""
+    return BOUNDS * ((head >> BOUNDS_BIT) & 1)
+
+
+@helper
+def place_of_check(head: int, at: int, k: int) -> int:
+    """Return where one of the codes that are checked is, of a conjunction at `at`."""
+    return at if k == 0 else at + REST + bounds_in(head) + k - 1
 
 
 @helper
 def longest(size: int) -> int:
     """Return how many words a conjunction of so many codes may have."""
-    return size + REST
+    return size + REST + BOUNDS
 
 
 @helper
-def head_of(size: int, checks: int, is_residual: bool) -> int:
+def head_of(size: int, checks: int, is_residual: bool, has_bounds: bool) -> int:
     """Return the head of a conjunction."""
-    return size | (checks << SIZE_BITS) | (np.int64(is_residual) << RESIDUAL_BIT)
+    bits = (np.int64(is_residual) << RESIDUAL_BIT) | (np.int64(has_bounds) << BOUNDS_BIT)
+    return size | (checks << SIZE_BITS) | bits
 
 
 @helper
@@ -106,7 +123,7 @@ def copy_codes(state: State, number: int, codes: Int64s) -> int:
     if checks_in(head) > 0:
         codes[0] = code_in(np.int64(state.words.rows[at]))
         count += 1
-    for i in range(at + REST, at + length_of(head)):
+    for i in range(at + REST + bounds_in(head), at + length_of(head)):
         codes[count] = code_in(np.int64(state.words.rows[i]))
         count += 1
     return count

@@ -14,10 +14,10 @@ from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.adaptive._kernels.clusters import (
     HEAD,
     NUMBER,
-    REST,
     checks_in,
     code_in,
     length_of,
+    place_of_check,
     start_of,
     words_in,
 )
@@ -54,19 +54,20 @@ _ANYWHERE: Final = (Op.PRESENT, Op.MISSING)
 
 
 @kernel
-def heat(state: State, least: int, often: float) -> int:
-    """Mark the clusters of so many words that were noted, if so often reached, as hot; return whether there is room for all."""
+def heat(state: State, least: int, often: float, least_hits: float) -> int:
+    """Mark the clusters of so many words that were noted, if so often reached, as hot; return whether room is wanted."""
     wanted = np.int64(0)
+    _cool(state, often)
     if 2 * state.dense.used[DenseCount.HOT] > HOT:
         _rebuild(state)
-    prior = 8.0 * state.totals[Total.WEIGHT]
     for i in range(state.tops[Top.SUSPECTS]):
         entry = np.int64(state.review.suspects[i])
         row = state.access.keys[entry]
         place = row[Access.PLACE]
         if place & HOT_BIT or words_in(place) < least or 2 * state.dense.used[DenseCount.HOT] > HOT:
             continue
-        if float_of(row[Access.WORK]) < often * (state.totals[Total.EVENTS] + prior):
+        hits = float_of(row[Access.WORK])
+        if hits < often * state.totals[Total.EVENTS] or hits < least_hits * state.totals[Total.WEIGHT]:
             continue
         missing = _give_columns(state, entry)
         if missing == 0:
@@ -77,16 +78,25 @@ def heat(state: State, least: int, often: float) -> int:
 
 
 @helper
+def _cool(state: State, often: float) -> None:
+    """Take clusters that are reached far less often for hot no longer."""
+    for at in range(HOT):
+        entry = np.int64(state.dense.hot[at]) - 1
+        if entry >= 0:
+            row = state.access.keys[entry]
+            if float_of(row[Access.WORK]) < 0.25 * often * state.totals[Total.EVENTS]:
+                row[Access.PLACE] &= ~np.int64(HOT_BIT)
+
+
+@helper
 def _rebuild(state: State) -> None:
-    """Enter those that are still hot anew."""
+    """Forget which clusters are hot: those that are will be noted again."""
     hot = state.dense.hot
-    count = np.int64(0)
     for i in range(HOT):
         entry = np.int64(hot[i]) - 1
         hot[i] = 0
-        if entry >= 0 and state.access.keys[entry, Access.PLACE] & HOT_BIT:
+        if entry >= 0:
             state.access.keys[entry, Access.PLACE] &= ~np.int64(HOT_BIT)
-            count += 1
     state.dense.used[DenseCount.HOT] = 0
 
 
@@ -113,7 +123,7 @@ def _give_columns(state: State, entry: int) -> int:
     while at < end:
         head = np.int64(state.words.rows[at + HEAD])
         for k in range(checks_in(head)):
-            code = code_in(np.int64(state.words.rows[at if k == 0 else at + REST + k - 1]))
+            code = code_in(np.int64(state.words.rows[place_of_check(head, at, np.int64(k))]))
             given = _give_column(state, code)
             if given < 0:
                 return np.int64(-1)
@@ -242,7 +252,7 @@ def _evaluate(state: State, entry: int, hot: int) -> int:
         for w in range(CHUNK_WORDS):
             satisfied[w] = dense.hits[hot, w]
         for k in range(checks):
-            row = bits_of(state, code_in(np.int64(rows[first if k == 0 else first + REST + k - 1])))
+            row = bits_of(state, code_in(np.int64(rows[place_of_check(head, first, np.int64(k))])))
             if row < 0:
                 state.access.keys[entry, Access.PLACE] &= ~np.int64(HOT_BIT)
                 return np.int64(1) << 62
@@ -256,7 +266,7 @@ def _evaluate(state: State, entry: int, hot: int) -> int:
             continue
         if used[DenseCount.PAIRS] + CHUNK > dense.pairs.shape[0]:
             return -(used[DenseCount.PAIRS] + CHUNK)
-        if head >> RESIDUAL_BIT:
+        if (head >> RESIDUAL_BIT) & 1:
             number += NEEDS_RESIDUAL
         _emit(state, number)
     return np.int64(0)

@@ -20,8 +20,10 @@ from tocsin.matching.adaptive._kernels.clusters import (
     HEAD,
     NUMBER,
     REST,
+    bounds_in,
     checks_in,
     length_of,
+    place_of_check,
     start_of,
     words_in,
 )
@@ -45,6 +47,8 @@ from tocsin.matching.adaptive._kernels.events import (
 from tocsin.matching.adaptive._kernels.predicates import float_of, with_float
 from tocsin.matching.adaptive._kernels.verification import is_satisfied
 from tocsin.matching.adaptive.state import (
+    ABSENT,
+    BOUNDS,
     CHUNK,
     HOT_BIT,
     RESIDUAL_BIT,
@@ -54,12 +58,18 @@ from tocsin.matching.adaptive.state import (
     State,
     Top,
     Total,
+    Value,
 )
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel, prefetch
 
+_FALSE: Final = 0
+_TRUE: Final = 1
+_UNKNOWN: Final = 2
+_PASSED: Final = 1 << 62  # of a candidate: its first check holds
+_SMALL: Final = 512  # words of a cluster whose conjunctions are verified together with others
 _LINE: Final = 16  # words in a cache line
 _DRAWN: Final = 8  # conjunctions that are drawn of an event that is counted
 _AHEAD: Final = 4  # lines of a cluster that are asked for
@@ -68,25 +78,44 @@ REACHES: Final = 0
 
 
 @kernel
-def match(state: State, events: EncodedEvents, start: int, found: Int64s, offsets: Int64s) -> int:
-    """Write the conjunctions that each event from `start` on satisfies; return the number of events done.
+def match(address: AdaptiveStateAddress, batch: SingleEventAddress, start: int, is_single: int) -> int:
+    """Find the conjunctions that events satisfy: of a single event their ids, see `gather_single`.
 
-    The matches of event i are `found[offsets[i]:offsets[i + 1]]`. It stops where there is no room: `NEEDED` and `NEEDED_PAIRS` are
-    how many matches and pairs there has to be room for; if both are 0, there is no room for what an event reaches.
+    Of several, the matches of event i are `found[offsets[i]:offsets[i + 1]]`; return how many events from `start` on are done. It
+    stops where there is no room: `NEEDED` and `NEEDED_PAIRS` are how many matches and pairs there has to be room for; if both are
+    0, there is no room for what an event reaches. One kernel does both, since each takes seconds to compile.
     """
+    state: State = load(address)
+    single: SingleEvent = load(batch)
+    if is_single and not make_keys(single):
+        return np.int64(NOT_EXACT)
+    done = _match_all(state, single.events, start, single.found, single.offsets)
+    if not is_single:
+        return done
+    if done == 0:
+        return np.int64(NO_ROOM if state.tops[Top.NEEDED] > 0 else NO_STATE_ROOM)
+    return gather_single(state.store, single)
+
+
+@helper
+def _match_all(state: State, events: EncodedEvents, start: int, found: Int64s, offsets: Int64s) -> int:
+    """Match events, a chunk after another; return how many from `start` on are done."""
     tops, total = state.tops, events.offsets.shape[0] - 1
     tops[Top.NEEDED] = tops[Top.NEEDED_PAIRS] = 0
     first = np.int64(start)
+    begin_chunk(state, first, total - first)
     while first < total:
         last = first + CHUNK if first + CHUNK < total else np.int64(total)
-        begin_chunk(state, first, last - first)
         done = _match_chunk(state, events, first, found, offsets)
-        if done < last and is_dense(state) and tops[Top.NEEDED] == 0 and tops[Top.NEEDED_PAIRS] == 0:
-            state.dense.used[DenseCount.IS_ON] = 0  # some value has no column: event by event, then
-            done = _match_chunk(state, events, first, found, offsets)
         if done < last:
-            return first if is_dense(state) else done
-        first = last
+            if not is_dense(state):
+                return done
+            if tops[Top.NEEDED] > 0 or tops[Top.NEEDED_PAIRS] > 0:
+                return first
+            state.dense.used[DenseCount.IS_ON] = 0  # some value has no column: once more, event by event
+        else:
+            first = last
+            begin_chunk(state, first, total - first)
     return total
 
 
@@ -127,18 +156,6 @@ def _match_chunk(state: State, events: EncodedEvents, first: int, found: Int64s,
     return last
 
 
-@kernel
-def match_event(address: AdaptiveStateAddress, event: SingleEventAddress) -> int:
-    """Find the conjunctions that a single event satisfies, and write their ids: see `gather_single`."""
-    state: State = load(address)
-    single: SingleEvent = load(event)
-    if not make_keys(single):
-        return np.int64(NOT_EXACT)
-    if match(state, single.events, np.int64(0), single.found, single.offsets) == 0:
-        return np.int64(NO_ROOM if state.tops[Top.NEEDED] > 0 else NO_STATE_ROOM)
-    return gather_single(state.store, single)
-
-
 @helper
 def _verify_all(state: State, event: int, count: int, found: Int64s) -> int:
     """Write the conjunctions that the event at hand satisfies behind the first `count`; return how many by now, or -1.
@@ -157,6 +174,7 @@ def _verify_all(state: State, event: int, count: int, found: Int64s) -> int:
     if count + most > found.shape[0]:
         state.tops[Top.NEEDED] = count + most
         return np.int64(-1)
+    candidates = np.int64(count)
     for i in range(entries):
         entry = reached[i]
         if is_counted(state):
@@ -166,11 +184,88 @@ def _verify_all(state: State, event: int, count: int, found: Int64s) -> int:
         place = access[entry, Access.PLACE]
         if place & hot:
             put_off(state, entry, event)
-            continue
-        count = _verify(state, start_of(place), start_of(place) + words_in(place), count, found)
+        elif words_in(place) <= _SMALL:
+            candidates = _gather(state, start_of(place), start_of(place) + words_in(place), candidates, found)
+    if is_counted(state):
+        state.totals[Total.CHECKS] += candidates - count
+    count = _verify_candidates(state, count, candidates, found)
+    for i in range(entries):
+        place = access[reached[i], Access.PLACE]
+        if place & hot == 0 and words_in(place) > _SMALL:
+            count = _verify(state, start_of(place), start_of(place) + words_in(place), count, found)
     if is_counted(state):
         state.totals[Total.VISITS] += entries
     return count
+
+
+@helper
+def compare_bounds(state: State, at: int) -> int:
+    """Tell by the upper halves of bounds whether the first check of a conjunction holds, if they decide."""
+    rows, values = state.words.rows, state.slots.values
+    slot = np.int64(rows[at])
+    if values[slot, Value.CODE] == ABSENT:
+        return np.int64(_FALSE)
+    value, low, high = values[slot, Value.LOW] >> 32, np.int64(rows[at + 1]), np.int64(rows[at + 2])
+    if values[slot, Value.NEXT] != 0 or low > high or value in (low, high):
+        return np.int64(_UNKNOWN)
+    return np.int64(_TRUE if low < value < high else _FALSE)
+
+
+@helper
+def _gather(state: State, at: int, end: int, count: int, found: Int64s) -> int:
+    """Write where the conjunctions of a small cluster are that may hold; return the end of them all."""
+    rows, keys = state.words.rows, state.predicates.entries.keys
+    while at < end:
+        word, head = np.int64(rows[at]), np.int64(rows[at + HEAD])
+        truth, candidate = np.int64(_UNKNOWN), np.int64(at)
+        if word >= 0:
+            prefetch(state.predicates.marks, word)
+        else:
+            if bounds_in(head) > 0:
+                truth = compare_bounds(state, at + REST)
+            if truth == _UNKNOWN:
+                prefetch(keys, (-1 - word) * keys.shape[1])
+            elif truth == _TRUE:
+                candidate |= np.int64(_PASSED)
+        if truth != _FALSE:
+            found[count] = candidate
+            count += 1
+        at += length_of(head)
+    return count
+
+
+@helper
+def _verify_candidates(state: State, first: int, last: int, found: Int64s) -> int:
+    """Replace candidates, from `first` to `last`, by the conjunctions that hold; return their end.
+
+    Each look at a predicate waits for memory, so what the next step looks at is asked for in the step before.
+    """
+    rows, keys = state.words.rows, state.predicates.entries.keys
+    kept = np.int64(first)
+    for i in range(first, last):
+        at = found[i] & (_PASSED - 1)
+        if found[i] == at and not is_satisfied(state, np.int64(rows[at])):
+            continue
+        head = np.int64(rows[at + HEAD])
+        for k in range(1, checks_in(head)):
+            word = np.int64(rows[place_of_check(head, at, np.int64(k))])
+            if word >= 0:
+                prefetch(state.predicates.marks, word)
+            else:
+                prefetch(keys, (-1 - word) * keys.shape[1])
+        found[kept] = at
+        kept += 1
+    last, kept = kept, np.int64(first)
+    for i in range(first, last):
+        at = found[i]
+        head, number = np.int64(rows[at + HEAD]), np.int64(rows[at + NUMBER])
+        checks, k = checks_in(head), np.int64(1)
+        while k < checks and is_satisfied(state, np.int64(rows[place_of_check(head, at, k)])):
+            k += 1
+        if k >= checks and number >= 0:
+            found[kept] = number + (NEEDS_RESIDUAL if (head >> RESIDUAL_BIT) & 1 else 0)
+            kept += 1
+    return kept
 
 
 @helper
@@ -206,11 +301,12 @@ def _note(state: State) -> None:
 
 @helper
 def _verify(state: State, at: int, end: int, count: int, found: Int64s) -> int:
-    """Write the conjunctions of a cluster that the event at hand satisfies; return how many by now.
+    """Write the conjunctions of a large cluster that the event at hand satisfies; return how many by now.
 
     Most fail at once, by an equality: of those, no more than the mark of its code is read.
     """
-    rows, marks, true = state.words.rows, state.predicates.marks, np.uint16(2 * state.tops[Top.NUMBER])
+    rows, marks = state.words.rows, state.predicates.marks
+    true = np.uint16(2 * state.tops[Top.NUMBER])
     checked = np.int64(0)
     while at < end:
         word, head = np.int64(rows[at]), np.int64(rows[at + HEAD])
@@ -220,13 +316,18 @@ def _verify(state: State, at: int, end: int, count: int, found: Int64s) -> int:
         if word >= 0:
             if marks[word] != true:
                 continue
-        elif not is_satisfied(state, word):
-            continue
+        else:
+            truth = np.int64(_UNKNOWN)
+            if bounds_in(head) > 0:
+                truth = compare_bounds(state, rest)
+                rest += BOUNDS
+            if truth == _FALSE or (truth == _UNKNOWN and not is_satisfied(state, word)):
+                continue
         last = rest + checks_in(head) - 1
         while rest < last and is_satisfied(state, np.int64(rows[rest])):
             rest += 1
         if rest >= last and rows[number] >= 0:
-            found[count] = np.int64(rows[number]) + (NEEDS_RESIDUAL if head >> RESIDUAL_BIT else 0)
+            found[count] = np.int64(rows[number]) + (NEEDS_RESIDUAL if (head >> RESIDUAL_BIT) & 1 else 0)
             count += 1
     if is_counted(state):
         state.totals[Total.CHECKS] += checked

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from tocsin.matching.adaptive._kernels.access import choose, drop_entry, entry_of, is_implied, presence_key
+from tocsin.matching.adaptive._kernels.access import (
+    choose,
+    drop_entry,
+    entry_of,
+    is_implied,
+    key_of,
+    presence_key,
+)
 from tocsin.matching.adaptive._kernels.clusters import (
     HEAD,
     NUMBER,
@@ -19,14 +28,18 @@ from tocsin.matching.adaptive._kernels.clusters import (
     size_of_stored,
     start_of,
     take_out,
+    words_in,
 )
-from tocsin.matching.adaptive._kernels.expectations import expected
+from tocsin.matching.adaptive._kernels.expectations import chance_of_path, expected, presence
 from tocsin.matching.adaptive._kernels.predicates import decode, intern, release_code
 from tocsin.matching.adaptive.state import (
+    BOUNDS,
+    INSIDE,
     OP_BITS,
     SLOT_MASK,
     Access,
     Code,
+    ListRow,
     State,
     Stored,
     Top,
@@ -37,6 +50,9 @@ from tocsin.matching.encoding.codes import FIELD_MASK, Op
 from tocsin.structures import hash_index
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel
+
+_SPARSE: Final = 0.5  # events that have a value in a slot, below which it is worth to look there first
+BETTER: Final = 0.5  # a conjunction moves if it is then checked so many times as often, or less
 
 
 @kernel
@@ -57,37 +73,77 @@ def forget(state: State, expressions: Expressions) -> None:
 
 
 @kernel
-def place(state: State, expressions: Expressions, start: int, step: int, scratch: Int64s) -> int:
-    """Put every so many conjunction from `start` on into its cluster, unless it is there; return the first without room.
+def settle(state: State, expressions: Expressions, start: int, step: int, scratch: Int64s) -> tuple[int, int]:
+    """Put every so many conjunction from `start` on under its best access path.
 
-    `scratch` has room for four times the codes of the longest.
+    Expressions without offsets are placed already: they move if that is worth it. Return the first for which there was no
+    room, and how many were put. `scratch` has room for four times the codes of the longest.
     """
+    is_new, count = expressions.offsets.shape[0] > 1, np.int64(0)
     for i in range(start, expressions.numbers.shape[0], step):
-        if state.store.rows[expressions.numbers[i], Stored.PATH] >= 0:
+        number = expressions.numbers[i]
+        old = np.int64(state.store.rows[number, Stored.PATH])
+        if is_new == (old >= 0):
             continue
-        begin, end = expressions.offsets[i], expressions.offsets[i + 1]
-        size, members = end - begin, np.int64(0)
-        for q in range(begin, end):
-            if expressions.which.shape[0] > 0 and expressions.which[q] >= 0:
-                members += (
-                    expressions.starts[expressions.which[q] + 1] - expressions.starts[expressions.which[q]]
-                )
+        size, members = np.int64(0), np.int64(0)
+        if is_new:
+            size = expressions.offsets[i + 1] - expressions.offsets[i]
+            members = _members_of(expressions, i)
+        else:
+            size = copy_codes(state, number, scratch)
+            members = _members_in(state, scratch, size)
         if not has_room(state, size, members):
-            return np.int64(i)
-        for q in range(begin, end):
-            scratch[q - begin] = intern(state, expressions, q)
-        first, second, _ = choose(state, scratch, scratch[size:], size, True)
+            state.tops[Top.NEEDED_MEMBERS] = 2 * members + 1
+            return np.int64(i), count
+        if is_new:
+            for j in range(size):
+                scratch[j] = intern(state, expressions, expressions.offsets[i] + j)
+        choice = choose(state, scratch, scratch[size:], size)
+        freed = np.int64(0)
+        if old >= 0:
+            if choice[0] >= BETTER * chance_of_path(state, old):
+                continue
+            freed = words_in(state.access.keys[old, Access.PLACE])
+        first, second = key_of(state, scratch, size, choice, True)
         entry = entry_of(state, first, second)
-        words = growth(state, entry, longest(size))
-        if not has_words(state, words):
+        if entry == old:
+            continue
+        words = growth(state, entry, longest(size)) + freed
+        if not has_words(state, words) or (old >= 0 and not take_out(state, number)):
             state.tops[Top.NEEDED] = words
             if is_empty(state, entry):
                 drop_entry(state, entry)
-            for j in range(size):
-                release_code(state, scratch[j])
-            return np.int64(i)
-        write(state, expressions.numbers[i], entry, scratch, size)
-    return expressions.numbers.shape[0]
+            if is_new:
+                for j in range(size):
+                    release_code(state, scratch[j])
+            return np.int64(i), count
+        write(state, number, entry, scratch, size)
+        if old >= 0 and is_empty(state, old):
+            drop_entry(state, old)
+        count += 1
+    return expressions.numbers.shape[0], count
+
+
+@helper
+def _members_of(expressions: Expressions, i: int) -> int:
+    """Return how many members the lists of a conjunction have."""
+    members = np.int64(0)
+    if expressions.which.shape[0] > 0:
+        for q in range(expressions.offsets[i], expressions.offsets[i + 1]):
+            which = expressions.which[q]
+            if which >= 0:
+                members += expressions.starts[which + 1] - expressions.starts[which]
+    return members
+
+
+@helper
+def _members_in(state: State, codes: Int64s, size: int) -> int:
+    """Return how many members the lists of a conjunction have that is placed already."""
+    members, keys = np.int64(0), state.predicates.entries.keys
+    for j in range(size):
+        if keys[codes[j], Code.TAG] >> OP_BITS == Op.IN:
+            members += state.lists[keys[codes[j], Code.LOW], ListRow.COUNT]
+    return members
 
 
 @helper
@@ -133,18 +189,42 @@ def write(state: State, number: int, entry: int, codes: Int64s, size: int) -> No
         chances[k] = chance
         codes[2 * size + k] = code if op == Op.EQ else -1 - code
         checks += 1
-    head = head_of(size, checks, is_residual)
+    slot = np.int64(-1)
+    if checks > 0 and codes[2 * size] < 0:
+        slot = _sparse_slot(state, -1 - codes[2 * size])
+    head = head_of(size, checks, is_residual, slot >= 0)
     at = append(state, entry, length_of(head))
     state.store.rows[number, Stored.PATH] = entry
     state.store.rows[number, Stored.OFFSET] = at - start_of(state.access.keys[entry, Access.PLACE])
-    first_rest = np.int64(checks > 0)
     rows[at], rows[at + HEAD], rows[at + NUMBER] = (
         codes[2 * size] if checks > 0 else np.int64(0),
         head,
         number,
     )
-    for j in range(first_rest, size):
-        rows[at + REST + j - first_rest] = codes[2 * size + j]
+    rest = at + REST
+    if slot >= 0:
+        _write_bounds(state, rest, slot, -1 - codes[2 * size])
+        rest += BOUNDS
+    for j in range(np.int64(checks > 0), size):
+        rows[rest] = codes[2 * size + j]
+        rest += 1
+
+
+@helper
+def _write_bounds(state: State, at: int, slot: int, code: int) -> None:
+    """Write a slot, and the upper halves of the bounds of a predicate; where it has none, bounds that never decide."""
+    row, rows = state.predicates.entries.keys[code], state.words.rows
+    rows[at], rows[at + 1], rows[at + 2] = slot, 1, 0
+    if (INSIDE >> (row[Code.TAG] >> OP_BITS)) & 1:
+        rows[at + 1], rows[at + 2] = row[Code.LOW] >> 32, row[Code.HIGH] >> 32
+
+
+@helper
+def _sparse_slot(state: State, code: int) -> int:
+    """Return the slot of a predicate that needs a value which few events have, or -1."""
+    tag = state.predicates.entries.keys[code, Code.TAG]
+    slot = tag & SLOT_MASK
+    return slot if tag >> OP_BITS != Op.MISSING and presence(state, slot) < _SPARSE else np.int64(-1)
 
 
 @helper
