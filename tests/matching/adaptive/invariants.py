@@ -96,7 +96,7 @@ def _check_cluster(state: State, entry: int, placed: dict[int, tuple[int, int]],
     while at < words:
         first, head, number = state.words.rows[start + at : start + at + 3].tolist()
         size, checks = head & SIZE_MASK, (head >> SIZE_BITS) & SIZE_MASK
-        bounds = BOUNDS * ((head >> BOUNDS_BIT) & 1)
+        bounds = BOUNDS * checks * ((head >> BOUNDS_BIT) & 1)
         length = size + 3 - (checks > 0) + bounds
         if number < 0:
             dead += length

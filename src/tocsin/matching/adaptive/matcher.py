@@ -39,7 +39,7 @@ _MOST_EFFORT: Final = 2.0  # times more where many move
 _FRUITFUL: Final = 0.05  # share of reviewed conjunctions that move, from which on more are reviewed
 _LEAST_EFFORT: Final = 1.0 / 64
 _STEP: Final = 4_096  # conjunctions that are reviewed at once
-_SWEPT_WITHIN: Final = 100_000  # events in which all conjunctions are examined after a plan
+_SWEPT_WITHIN: Final = 400_000  # events in which all conjunctions are examined after a plan
 
 
 class Thresholds(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Thresholds(Struct, frozen=True):
     checks: float = 16.0  # of an event that are worth a plan
     together: int = 64  # events of a batch that are evaluated together
     words: int = 32  # of a cluster that is
-    often: float = 1.0 / 256  # of the events reach it,
+    often: float = 1.0 / 128  # of the events reach it,
     hits: float = 4.0  # and so many have
 
 
@@ -114,7 +114,7 @@ class Adaptive(StoredMatcher):
             self._plan_for_all(held)
         self._settle(expressions, 1)
         if self._swept < int(self._store.counters[StoreCounter.TOP]):
-            self._sweep(8 * count + 64)
+            self._sweep(16 * count + 64)
 
     def _plan_for_all(self, held: int) -> None:
         """Plan for a sample of all conjunctions that are placed, as if there were no others."""
@@ -264,7 +264,7 @@ class Adaptive(StoredMatcher):
             self._review(int(self._owed))
             self._owed = 0.0
         held = int(self._store.counters[StoreCounter.LIVE])
-        self._sweep(min(events * (2 + held // _SWEPT_WITHIN), _STEP * max(events // 64, 1)))
+        self._sweep(min(events * (1 + held // _SWEPT_WITHIN), _STEP * max(events // 64, 1)))
 
     def _review(self, budget: int) -> None:
         """Examine up to so many conjunctions of the clusters that were noted, and move those that have better paths.

@@ -50,7 +50,7 @@ DRAWN: Final = 1_024  # conjunctions that are drawn for it
 MOST_BOUNDS: Final = 1 << (LEVELS - 2)
 
 # In the head of a conjunction in a cluster: its codes, those that are checked, whether Python has to evaluate more, and whether
-# what the first check looks at is there too
+# what the checks look at is there too
 SIZE_BITS: Final = 14
 SIZE_MASK: Final = (1 << SIZE_BITS) - 1
 RESIDUAL_BIT: Final = 28

@@ -2,10 +2,10 @@
 
 A conjunction is the first code that is checked, a head (see `state`), its number, the other codes that are checked, the least
 likely first, and then those that are not: the access path implies them, or they are residual. Where none is checked, the first
-word is 0, the code that every event satisfies. Of a code that is checked and no equality, there is -1 less it. If such a code is
-the first one, and few events have a value in its slot, the slot is behind the number, with the upper halves of the bounds that the
-value must have: they decide nearly always, and the predicate itself is somewhere else in memory. A conjunction that is gone stays
-as a gap, with -1 for its number, until there are many.
+word is 0, the code that every event satisfies. Of a code that is checked and no equality, there is -1 less it. Where few events
+have a value to check, the slot of each check is behind the number, with the upper halves of the bounds that the value must have:
+they decide nearly always, and the predicates themselves are somewhere else in memory. A conjunction that is gone stays as a gap,
+with -1 for its number, until there are many.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def length_of(head: int) -> int:
 
 @helper
 def bounds_in(head: int) -> int:
-    """Return how many words behind a conjunction's number are the slot and the bounds of the first check."""
-    return BOUNDS * ((head >> BOUNDS_BIT) & 1)
+    """Return how many words behind a conjunction's number are slots and bounds."""
+    return BOUNDS * checks_in(head) * ((head >> BOUNDS_BIT) & 1)
 
 
 @helper
@@ -89,7 +89,7 @@ def place_of_check(head: int, at: int, k: int) -> int:
 @helper
 def longest(size: int) -> int:
     """Return how many words a conjunction of so many codes may have."""
-    return size + REST + BOUNDS
+    return size + REST + BOUNDS * size
 
 
 @helper
@@ -153,8 +153,26 @@ def append(state: State, entry: int, words: int) -> int:
 
 @helper
 def _take(words: Words, class_: int) -> int:
-    """Return the first word of a block that is not in use; there must be room for it."""
+    """Return the first word of a block that is not in use; there must be room for it. A larger free block is divided."""
+    if words.free[class_] < 0:
+        for larger in range(class_ + 1, words.free.shape[0]):
+            if words.free[larger] >= 0:
+                first = words.free[larger]
+                words.free[larger] = words.rows[first]
+                _give_all(words, first + size_of(class_), first + size_of(np.int64(larger)))
+                return first
     return free_lists.take_run(words.rows, words.free, class_, words.top, 0, size_of(class_))
+
+
+@helper
+def _give_all(words: Words, first: int, end: int) -> None:
+    """Give back words as blocks, the largest that there are."""
+    while first < end:
+        class_ = class_of(end - first)
+        if size_of(class_) > end - first:
+            class_ -= 1
+        free_lists.give(words.rows, words.free, class_, first)
+        first += size_of(class_)
 
 
 @helper

@@ -199,39 +199,61 @@ def _verify_all(state: State, event: int, count: int, found: Int64s) -> int:
 
 
 @helper
-def compare_bounds(state: State, at: int) -> int:
-    """Tell by the upper halves of bounds whether the first check of a conjunction holds, if they decide."""
-    rows, values = state.words.rows, state.slots.values
-    slot = np.int64(rows[at])
-    if values[slot, Value.CODE] == ABSENT:
-        return np.int64(_FALSE)
-    value, low, high = values[slot, Value.LOW] >> 32, np.int64(rows[at + 1]), np.int64(rows[at + 2])
-    if values[slot, Value.NEXT] != 0 or low > high or value in (low, high):
-        return np.int64(_UNKNOWN)
-    return np.int64(_TRUE if low < value < high else _FALSE)
+def _compare_bounds(state: State, at: int, end: int) -> int:
+    """Tell by the upper halves of bounds whether all checks of a conjunction hold, if they decide."""
+    rows, values, truth = state.words.rows, state.slots.values, np.int64(_TRUE)
+    while at < end:
+        slot = np.int64(rows[at])
+        if slot < 0:
+            truth = np.int64(_UNKNOWN)
+        elif values[slot, Value.CODE] == ABSENT:
+            return np.int64(_FALSE)
+        else:
+            value, low, high = values[slot, Value.LOW] >> 32, np.int64(rows[at + 1]), np.int64(rows[at + 2])
+            if values[slot, Value.NEXT] != 0 or low > high or value in (low, high):
+                truth = np.int64(_UNKNOWN)
+            elif value < low or value > high:
+                return np.int64(_FALSE)
+        at += BOUNDS
+    return truth
 
 
 @helper
 def _gather(state: State, at: int, end: int, count: int, found: Int64s) -> int:
     """Write where the conjunctions of a small cluster are that may hold; return the end of them all."""
-    rows, keys = state.words.rows, state.predicates.entries.keys
+    rows = state.words.rows
     while at < end:
         word, head = np.int64(rows[at]), np.int64(rows[at + HEAD])
-        truth, candidate = np.int64(_UNKNOWN), np.int64(at)
-        if word >= 0:
-            prefetch(state.predicates.marks, word)
+        if bounds_in(head) > 0:
+            truth = _compare_bounds(state, at + REST, at + REST + bounds_in(head))
+            if truth == _TRUE:
+                found[count] = at | np.int64(_PASSED)
+                count += 1
+            elif truth == _UNKNOWN:
+                _ask_for_checks(state, at, head, np.int64(0))
+                found[count] = at
+                count += 1
         else:
-            if bounds_in(head) > 0:
-                truth = compare_bounds(state, at + REST)
-            if truth == _UNKNOWN:
-                prefetch(keys, (-1 - word) * keys.shape[1])
-            elif truth == _TRUE:
-                candidate |= np.int64(_PASSED)
-        if truth != _FALSE:
-            found[count] = candidate
+            _ask_for_check(state, word)
+            found[count] = at
             count += 1
         at += length_of(head)
     return count
+
+
+@helper
+def _ask_for_check(state: State, word: int) -> None:
+    """Ask for the memory that a check reads."""
+    if word >= 0:
+        prefetch(state.predicates.marks, word)
+    else:
+        prefetch(state.predicates.entries.keys, (-1 - word) * state.predicates.entries.keys.shape[1])
+
+
+@helper
+def _ask_for_checks(state: State, at: int, head: int, first: int) -> None:
+    for k in range(first, checks_in(head)):
+        _ask_for_check(state, np.int64(state.words.rows[place_of_check(head, at, np.int64(k))]))
 
 
 @helper
@@ -240,26 +262,23 @@ def _verify_candidates(state: State, first: int, last: int, found: Int64s) -> in
 
     Each look at a predicate waits for memory, so what the next step looks at is asked for in the step before.
     """
-    rows, keys = state.words.rows, state.predicates.entries.keys
-    kept = np.int64(first)
+    rows, kept = state.words.rows, np.int64(first)
     for i in range(first, last):
         at = found[i] & (_PASSED - 1)
-        if found[i] == at and not is_satisfied(state, np.int64(rows[at])):
-            continue
-        head = np.int64(rows[at + HEAD])
-        for k in range(1, checks_in(head)):
-            word = np.int64(rows[place_of_check(head, at, np.int64(k))])
-            if word >= 0:
-                prefetch(state.predicates.marks, word)
-            else:
-                prefetch(keys, (-1 - word) * keys.shape[1])
-        found[kept] = at
+        if found[i] == at:
+            if not is_satisfied(state, np.int64(rows[at])):
+                continue
+            if bounds_in(np.int64(rows[at + HEAD])) == 0:
+                _ask_for_checks(state, at, np.int64(rows[at + HEAD]), np.int64(1))
+        found[kept] = found[i]
         kept += 1
     last, kept = kept, np.int64(first)
     for i in range(first, last):
-        at = found[i]
+        at = found[i] & (_PASSED - 1)
         head, number = np.int64(rows[at + HEAD]), np.int64(rows[at + NUMBER])
         checks, k = checks_in(head), np.int64(1)
+        if found[i] != at:
+            k = checks
         while k < checks and is_satisfied(state, np.int64(rows[place_of_check(head, at, k)])):
             k += 1
         if k >= checks and number >= 0:
@@ -316,13 +335,9 @@ def _verify(state: State, at: int, end: int, count: int, found: Int64s) -> int:
         if word >= 0:
             if marks[word] != true:
                 continue
-        else:
-            truth = np.int64(_UNKNOWN)
-            if bounds_in(head) > 0:
-                truth = compare_bounds(state, rest)
-                rest += BOUNDS
-            if truth == _FALSE or (truth == _UNKNOWN and not is_satisfied(state, word)):
-                continue
+        elif not is_satisfied(state, word):
+            continue
+        rest += bounds_in(head)
         last = rest + checks_in(head) - 1
         while rest < last and is_satisfied(state, np.int64(rows[rest])):
             rest += 1

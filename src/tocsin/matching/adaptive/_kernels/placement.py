@@ -19,6 +19,7 @@ from tocsin.matching.adaptive._kernels.clusters import (
     NUMBER,
     REST,
     append,
+    code_in,
     copy_codes,
     growth,
     head_of,
@@ -189,10 +190,8 @@ def write(state: State, number: int, entry: int, codes: Int64s, size: int) -> No
         chances[k] = chance
         codes[2 * size + k] = code if op == Op.EQ else -1 - code
         checks += 1
-    slot = np.int64(-1)
-    if checks > 0 and codes[2 * size] < 0:
-        slot = _sparse_slot(state, -1 - codes[2 * size])
-    head = head_of(size, checks, is_residual, slot >= 0)
+    has_bounds = checks > 0 and _is_sparse(state, code_in(codes[2 * size]))
+    head = head_of(size, checks, is_residual, has_bounds)
     at = append(state, entry, length_of(head))
     state.store.rows[number, Stored.PATH] = entry
     state.store.rows[number, Stored.OFFSET] = at - start_of(state.access.keys[entry, Access.PLACE])
@@ -202,8 +201,8 @@ def write(state: State, number: int, entry: int, codes: Int64s, size: int) -> No
         number,
     )
     rest = at + REST
-    if slot >= 0:
-        _write_bounds(state, rest, slot, -1 - codes[2 * size])
+    for j in range(checks if has_bounds else 0):
+        _write_bounds(state, rest, code_in(codes[2 * size + j]))
         rest += BOUNDS
     for j in range(np.int64(checks > 0), size):
         rows[rest] = codes[2 * size + j]
@@ -211,20 +210,19 @@ def write(state: State, number: int, entry: int, codes: Int64s, size: int) -> No
 
 
 @helper
-def _write_bounds(state: State, at: int, slot: int, code: int) -> None:
-    """Write a slot, and the upper halves of the bounds of a predicate; where it has none, bounds that never decide."""
+def _write_bounds(state: State, at: int, code: int) -> None:
+    """Write the slot of a predicate, and the upper halves of its bounds; where it has none, bounds that never decide."""
     row, rows = state.predicates.entries.keys[code], state.words.rows
-    rows[at], rows[at + 1], rows[at + 2] = slot, 1, 0
-    if (INSIDE >> (row[Code.TAG] >> OP_BITS)) & 1:
+    op, slot = row[Code.TAG] >> OP_BITS, row[Code.TAG] & SLOT_MASK
+    rows[at], rows[at + 1], rows[at + 2] = slot if op != Op.MISSING else np.int64(-1), 1, 0
+    if (INSIDE >> op) & 1:
         rows[at + 1], rows[at + 2] = row[Code.LOW] >> 32, row[Code.HIGH] >> 32
 
 
 @helper
-def _sparse_slot(state: State, code: int) -> int:
-    """Return the slot of a predicate that needs a value which few events have, or -1."""
-    tag = state.predicates.entries.keys[code, Code.TAG]
-    slot = tag & SLOT_MASK
-    return slot if tag >> OP_BITS != Op.MISSING and presence(state, slot) < _SPARSE else np.int64(-1)
+def _is_sparse(state: State, code: int) -> bool:
+    """Tell whether few events have a value that a predicate asks about."""
+    return presence(state, state.predicates.entries.keys[code, Code.TAG] & SLOT_MASK) < _SPARSE
 
 
 @helper
