@@ -41,8 +41,10 @@ def check_invariants(matcher: Adaptive) -> None:
     placed: dict[int, tuple[int, int]] = {}
     live = _entries(state.access)
     assert ALWAYS in live
+    in_tables = 0
     for entry in live:
         keys = _codes_of(state, entry)
+        in_tables += len(keys) > 1
         uses.update(keys)
         _check_way(state, entry, keys)
         members = _check_cluster(state, entry, placed, uses)
@@ -52,6 +54,8 @@ def check_invariants(matcher: Adaptive) -> None:
         assert placed.pop(number) == (path, offset)
     assert not placed
     _check_codes(state, uses)
+    assert state.tables.members.sum() == in_tables
+    assert not state.tables.members[state.tables.width == 0].any()
     values = state.slots.values[: state.tops[Top.SLOTS]]
     assert (values[:, Value.CODE] == ABSENT).all()
 

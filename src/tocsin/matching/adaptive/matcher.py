@@ -261,17 +261,17 @@ class Adaptive(StoredMatcher):
             self._state.tops[Top.DRAWN] = 0
         self._owed += events * self._effort * (_LEAST_REVIEWED + per_event * _EFFORT)
         if self._owed >= 16:
-            self._review(int(self._owed))
+            self._review(int(self._owed), events)
             self._owed = 0.0
         held = int(self._store.counters[StoreCounter.LIVE])
         self._sweep(min(events * (1 + held // _SWEPT_WITHIN), _STEP * max(events // 64, 1)))
 
-    def _review(self, budget: int) -> None:
+    def _review(self, budget: int, events: int) -> None:
         """Examine up to so many conjunctions of the clusters that were noted, and move those that have better paths.
 
         Where few have, less is examined from then on.
         """
-        numbers = np.empty(min(budget, _STEP), dtype=np.int64)
+        numbers = np.empty(min(budget, 8 * events, _STEP), dtype=np.int64)
         examined, self._offset = gather_suspects(self._state, self._offset, numbers)
         count = self._move(numbers[:examined])
         if examined >= 16:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from tocsin.matching.adaptive import state as arrays
-from tocsin.matching.adaptive._kernels.adaptation import constants_of, draw
+from tocsin.matching.adaptive._kernels.adaptation import draw, intervals_of
 from tocsin.matching.adaptive.state import MOST_BOUNDS, WIDEST, GridRow, Slot, State, Top
 from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.le_subscribe.tables import Costs, choose_schemas, new_sample, schema_key
@@ -19,6 +19,8 @@ COSTS: Final = Costs(table=3.0, attribute=1.0, misses=0.0, create=1.5)
 """In checks of a conjunction, which take about four nanoseconds."""
 
 _GRID: Final = 24.0  # checks: to find the cells of a value
+_CELL: Final = 2.7  # how much wider than an interval its cell is, on average
+_LEAST_SAVED: Final = 0.25  # of the events that would reach a conjunction without the grid
 MOST_TABLES: Final = 256
 _AT_ONCE: Final = 32
 _LEAST_BOUNDS: Final = 8
@@ -29,13 +31,14 @@ def plan(state: State, numbers: Int32s, scale: float, scratch: Int64s) -> tuple[
 
     Each stands for `scale` conjunctions; if that is negative, for so many checks of an event.
     """
+    state.tables.width[state.tables.members == 0] = 0  # what earlier plans made, and nothing is in any more
     sample = new_sample(max(len(numbers), 1))
     demand = np.zeros(int(state.tops[Top.SLOTS]) + 1)
     state = arrays.with_slots(state, arrays.LEVELS * len(numbers))
     draw(state, numbers, scale, sample, demand, scratch)
     made = 0
-    for slot in _wanted(state, demand):
-        state = _with_grid(state, slot, numbers, scratch)
+    for slot, constants in _wanted(state, demand, numbers, scratch).items():
+        state = _with_grid(state, slot, constants)
         made += 1
     if made:
         draw(state, numbers, scale, sample, demand, scratch)
@@ -53,16 +56,28 @@ def plan(state: State, numbers: Int32s, scale: float, scratch: Int64s) -> tuple[
     return state, made
 
 
-def _wanted(state: State, demand: Float64s) -> list[int]:
-    """Return the slots whose grids would save more than they cost."""
-    slots = np.flatnonzero(demand > COSTS.create * _GRID).tolist()
-    return [slot for slot in slots if state.slots.rows[slot, Slot.GRID] == 0]
+def _wanted(state: State, demand: Float64s, numbers: Int32s, scratch: Int64s) -> dict[int, Int64s]:
+    """Return the slots whose grids would save more than they cost, each with the ends of intervals there, ascending."""
+    found: dict[int, Int64s] = {}
+    for slot in np.flatnonzero(demand > COSTS.create * _GRID).tolist():
+        if state.slots.rows[slot, Slot.GRID]:
+            continue
+        lows, highs = np.empty((2, 4 * len(numbers)), dtype=np.int64)
+        count = intervals_of(state, numbers, slot, lows, highs, scratch)
+        lows, highs = lows[:count], highs[:count]
+        ends = np.sort(np.concatenate([lows[lows > arrays.LOWEST], highs[highs < arrays.HIGHEST - 1] + 1]))
+        if not len(ends):
+            continue
+        # An interval is a part of its cell, and cells are as wide as events' values are taken to be: like the ends.
+        shares = (np.searchsorted(ends, highs, "right") - np.searchsorted(ends, lows)) / len(ends)
+        saved = 1.0 - np.minimum(_CELL * shares, 1.0).mean()
+        if saved > _LEAST_SAVED and demand[slot] * saved > COSTS.create * _GRID:
+            found[slot] = np.unique(ends)
+    return found
 
 
-def _with_grid(state: State, slot: int, numbers: Int32s, scratch: Int64s) -> State:
-    """Return the state with a grid of a slot, whose cells have about equally many of the constants in a sample."""
-    found = np.empty(16 * len(numbers) + 16, dtype=np.int64)
-    constants = np.unique(found[: constants_of(state, numbers, slot, found, scratch)])
+def _with_grid(state: State, slot: int, constants: Int64s) -> State:
+    """Return the state with a grid of a slot, whose cells have about equally many of these constants."""
     count = MOST_BOUNDS
     while count > max(len(constants), _LEAST_BOUNDS):
         count //= 2
@@ -91,7 +106,7 @@ def _known(state: State) -> Int64s:
     """Return the schemas of all tables, as `choose_tables` reads them."""
     tables = state.tables
     schemas = [
-        tuple(sorted(tables.slots[row, : abs(int(tables.width[row]))].tolist()))
+        tuple(sorted(tables.slots[row, : tables.width[row]].tolist()))
         for row in np.flatnonzero(tables.width).tolist()
     ]
     return np.array([schema_key(schema) for schema in schemas], dtype=np.int64).reshape(-1, 2)

@@ -182,8 +182,8 @@ class Tables(NamedTuple):
     """Combinations of slots whose values together are the key of an access path."""
 
     slots: Int32s  # [tables, WIDEST]
-    width: Int32s  # [tables] slots of each; 0 if it is free, negative if nothing is added to it
-    members: Int64s  # [tables] conjunctions
+    width: Int32s  # [tables] slots of each; 0 if it is free
+    members: Int64s  # [tables] access paths
     correlation: Float64s  # [tables] the probability of its keys over that of independent values
 
 

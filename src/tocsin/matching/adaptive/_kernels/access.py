@@ -227,14 +227,16 @@ def _with_cell(state: State, parts: Int64s, size: int, i: int) -> int:
 
 
 @helper
-def entry_of(state: State, first: int, second: int) -> int:
-    """Return the entry of an access path, which is made if there is none; there must be room."""
+def entry_of(state: State, first: int, second: int, table: int) -> int:
+    """Return the entry of an access path, in a table or -1, which is made if there is none; there must be room."""
     entry = hash_index.find(state.access, first, second, np.int64(0))
     if entry >= 0:
         return entry
     entry = hash_index.insert(state.access, first, second, np.int64(0))
     state.access.keys[entry, Access.PLACE] = 0
     state.access.keys[entry, Access.WORK] = 0
+    if table >= 0:
+        state.tables.members[table] += 1
     if first >= 0 and first & _LOW_HALF == PRESENCE:
         state.slots.rows[first >> CODE_BITS, Slot.CLUSTER] = entry + 1
     for which in range(WIDEST):
@@ -260,11 +262,30 @@ def drop_entry(state: State, entry: int) -> None:
         _set_cluster(state, code, np.int64(0))
         if state.predicates.entries.keys[code, Code.TAG] >> OP_BITS == Op.IN:
             _unlink(state, code)
+    table = _table_of(state, first, second)
+    if table >= 0:
+        state.tables.members[table] -= 1
     hash_index.remove(state.access, entry)
     for which in range(WIDEST):
         code = code_at(first, second, which)
         if code >= 0:
             _release_part(state, code)
+
+
+@helper
+def _table_of(state: State, first: int, second: int) -> int:
+    """Return the table that an access path is in, or -1."""
+    if code_at(first, second, np.int64(1)) < 0:
+        return np.int64(-1)
+    for table in range(state.tops[Top.TABLES]):
+        width, same = np.int64(state.tables.width[table]), True
+        for which in range(WIDEST):
+            code = code_at(first, second, np.int64(which))
+            slot = state.predicates.entries.keys[code, Code.TAG] & SLOT_MASK if code >= 0 else np.int64(-1)
+            same &= (code >= 0) == (which < width) and (code < 0 or state.tables.slots[table, which] == slot)
+        if same and width > 0:
+            return np.int64(table)
+    return np.int64(-1)
 
 
 @helper

@@ -13,7 +13,7 @@ from tocsin.matching.adaptive._kernels.clusters import (
     start_of,
     words_in,
 )
-from tocsin.matching.adaptive._kernels.expectations import chance_of_path, presence
+from tocsin.matching.adaptive._kernels.expectations import chance_of_path
 from tocsin.matching.adaptive._kernels.predicates import float_of, with_float
 from tocsin.matching.adaptive.state import (
     INSIDE,
@@ -63,7 +63,7 @@ def draw(
     """Write conjunctions into a sample, by the parts that a key may have of them.
 
     Each stands for `scale` conjunctions; if that is negative, for so many checks of an event. `demand` is, by slot, how many
-    checks a grid of the slot would save.
+    checks conjunctions cost that have an interval there, and no grid.
     """
     sample.count[0] = 0
     for i in range(numbers.shape[0]):
@@ -80,7 +80,7 @@ def draw(
             tag = state.predicates.entries.keys[code, Code.TAG]
             op, slot = tag >> OP_BITS, tag & SLOT_MASK
             if (INSIDE >> op) & 1 and op != Op.EQ and state.slots.rows[slot, Slot.GRID] == 0:
-                demand[slot] += weight * max(best - _share_alone(state, code, slot), 0.0)
+                demand[slot] += weight * best
             slot, part = dimension(state, code)
             if slot < 0 or state.slots.rows[slot, Slot.FIELD] % FIELDS == Field.TEXT:
                 continue
@@ -90,13 +90,6 @@ def draw(
             sample.weight[at] = weight
             sample.current[at] = best
             sample.count[0] += 1
-
-
-@helper
-def _share_alone(state: State, code: int, slot: int) -> float:
-    """Guess how many events a cell around an interval would have, before there is a grid."""
-    op = state.predicates.entries.keys[code, Code.TAG] >> OP_BITS
-    return presence(state, slot) * (0.1 if op == Op.BETWEEN else 0.6)
 
 
 @helper
@@ -127,8 +120,10 @@ def _insert(sample: Sample, found: int, slot: int, chance: float) -> int:
 
 
 @kernel
-def constants_of(state: State, numbers: Int32s, slot: int, found: Int64s, scratch: Int64s) -> int:
-    """Write the ends of conjunctions' intervals of a slot; return how many."""
+def intervals_of(
+    state: State, numbers: Int32s, slot: int, lows: Int64s, highs: Int64s, scratch: Int64s
+) -> int:
+    """Write the intervals that conjunctions have in a slot; return how many, up to the room that there is."""
     count = np.int64(0)
     for i in range(numbers.shape[0]):
         if state.store.rows[numbers[i], Stored.PATH] < 0:
@@ -136,14 +131,13 @@ def constants_of(state: State, numbers: Int32s, slot: int, found: Int64s, scratc
         size = copy_codes(state, numbers[i], scratch)
         for j in range(size):
             row = state.predicates.entries.keys[scratch[j]]
-            op = row[Code.TAG] >> OP_BITS
-            if (INSIDE >> op) & 1 and row[Code.TAG] & SLOT_MASK == slot and count + 2 <= found.shape[0]:
-                if op not in (Op.LT, Op.LE):
-                    found[count] = row[Code.LOW]
-                    count += 1
-                if op not in (Op.GT, Op.GE):
-                    found[count] = row[Code.HIGH] + 1  # what lies above begins the next cell
-                    count += 1
+            if (
+                (INSIDE >> (row[Code.TAG] >> OP_BITS)) & 1
+                and row[Code.TAG] & SLOT_MASK == slot
+                and count < lows.shape[0]
+            ):
+                lows[count], highs[count] = row[Code.LOW], row[Code.HIGH]
+                count += 1
     return count
 
 

@@ -107,16 +107,20 @@ def code_in(word: int) -> int:
 
 @helper
 def size_of_stored(state: State, number: int) -> int:
-    """Return how many codes a stored conjunction has."""
+    """Return how many codes a stored conjunction has; 0 if it is in no cluster, since its removal was interrupted."""
     entry = np.int64(state.store.rows[number, Stored.PATH])
+    if entry < 0:
+        return np.int64(0)
     at = start_of(state.access.keys[entry, Access.PLACE]) + state.store.rows[number, Stored.OFFSET]
     return size_in(np.int64(state.words.rows[at + HEAD]))
 
 
 @helper
 def copy_codes(state: State, number: int, codes: Int64s) -> int:
-    """Write the codes of a conjunction; return how many it has."""
+    """Write the codes of a conjunction; return how many it has: see `size_of_stored`."""
     entry = np.int64(state.store.rows[number, Stored.PATH])
+    if entry < 0:
+        return np.int64(0)
     at = start_of(state.access.keys[entry, Access.PLACE]) + state.store.rows[number, Stored.OFFSET]
     head = np.int64(state.words.rows[at + HEAD])
     count = np.int64(0)

@@ -182,7 +182,7 @@ def _look_up_cells(state: State) -> None:
     for i in range(used[TOUCHED]):
         slot = np.int64(state.room.touched[i])
         grid = slots.rows[slot, Slot.GRID] - 1
-        if grid < 0:
+        if grid < 0 or (state.grids.rows[grid, GridRow.LEVELS] == 0 and not is_counted(state)):
             continue
         low, high, following = (
             slots.values[slot, Value.LOW], slots.values[slot, Value.HIGH], slots.values[slot, Value.NEXT] >> 1
@@ -281,7 +281,7 @@ def _probe_tables(state: State) -> None:
     """Look up the keys that the event has in tables."""
     access, probes, used = state.access, state.room.probes, state.room.used
     for table in range(state.tops[Top.TABLES]):
-        if state.tables.width[table] != 0:
+        if state.tables.width[table] > 0:
             _ask(state, table)
     count = min(used[PROBES], np.int64(probes.shape[0]))
     for i in range(count):
@@ -311,7 +311,7 @@ def _next(state: State, following: int) -> tuple[int, int]:
 @helper
 def _ask(state: State, table: int) -> None:
     """Write the keys that the event has in a table: one for each combination of its values there."""
-    slots, width = state.tables.slots[table], abs(np.int64(state.tables.width[table]))
+    slots, width = state.tables.slots[table], np.int64(state.tables.width[table])
     for which in range(width):
         if state.slots.values[slots[which], Value.CODE] == ABSENT:
             return

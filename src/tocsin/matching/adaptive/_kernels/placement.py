@@ -106,7 +106,7 @@ def settle(state: State, expressions: Expressions, start: int, step: int, scratc
                 continue
             freed = words_in(state.access.keys[old, Access.PLACE])
         first, second = key_of(state, scratch, size, choice, True)
-        entry = entry_of(state, first, second)
+        entry = entry_of(state, first, second, choice[2])
         if entry == old:
             continue
         words = growth(state, entry, longest(size)) + freed
