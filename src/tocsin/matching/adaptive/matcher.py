@@ -92,11 +92,17 @@ class Adaptive(StoredMatcher):
 
     def _make_room(self, expressions: Expressions) -> None:
         widest = check_sizes(expressions, arrays.SIZE_MASK, "`adaptive`")
-        if len(self._scratch) < 4 * widest + 4:
-            self._scratch = np.zeros(8 * widest, dtype=np.int64)
+        self._state.tops[Top.WIDEST] = max(widest, int(self._state.tops[Top.WIDEST]))
+        self._make_scratch()
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         store = conjunction_store.with_room(self._state.store, len(expressions.numbers))
         self._state = self._state._replace(store=store)
+
+    def _make_scratch(self) -> None:
+        """Make room for the codes of the widest conjunction, and for what is computed of them."""
+        widest = int(self._state.tops[Top.WIDEST])
+        if len(self._scratch) < 4 * widest + 4:
+            self._scratch = np.zeros(8 * widest, dtype=np.int64)
 
     def _keep(self, ids: IdArray, expressions: Expressions) -> None:
         keep(self._state, ids, expressions)
@@ -162,11 +168,13 @@ class Adaptive(StoredMatcher):
         predicates = (
             len(expressions.tags) - int(expressions.offsets[done]) if len(expressions.tags) else size * left
         )
-        most, left = min(predicates, 1 << 14) + 2 * size + len(expressions.keys), min(left, 1 << 14)
+        members = int(self._state.tops[Top.NEEDED_MEMBERS])
+        most = min(predicates, 1 << 14) + 2 * size + len(expressions.keys) + members
+        left = min(left, 1 << 14)
         state = arrays.with_codes(self._state, 2 * most + 8)
         state = arrays.with_slots(state, 2 * most + 8)
         state = arrays.with_access(state, left + 1)
-        state = arrays.with_lists(state, 0, int(state.tops[Top.NEEDED_MEMBERS]))
+        state = arrays.with_lists(state, 0, members)
         words = max(int(state.tops[Top.NEEDED]), _LEAST, 2 * (most + 3 * left))
         state.tops[[Top.NEEDED, Top.NEEDED_MEMBERS]] = 0
         self._state = arrays.with_words(state, words)
@@ -285,6 +293,7 @@ class Adaptive(StoredMatcher):
         with self._lock:
             super().restore(parts)
             self._state.tops[Top.SUSPECTS] = self._state.tops[Top.DRAWN] = 0
+            self._make_scratch()
 
     @classmethod
     def _eager(cls) -> Self:

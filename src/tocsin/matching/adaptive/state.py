@@ -14,6 +14,7 @@ import numpy as np
 from tocsin.matching.conjunction_store import state as conjunction_store
 from tocsin.matching.conjunction_store.state import ConjunctionStore
 from tocsin.matching.encoding.codes import FIELDS, Op
+from tocsin.model.errors import MatcherError
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.array_types import Float64s, Int32s, Int64s, UInt16s, UInt64s
 from tocsin.structures.blocks import Blocks
@@ -38,6 +39,7 @@ EVERY_EVENT: Final = -1  # the key of the access path of conjunctions that every
 ABSENT: Final = -2  # for a code: the slot has no value; -1 is a value that no equality asks for
 ALWAYS: Final = 0  # the entry of the access path that every event reaches
 LEVELS: Final = 12
+MOST_WORDS: Final = 2**31 - 1
 MOST_EVENTS: Final = (1 << 15) - 1  # that can be numbered
 CHUNK: Final = 512  # events that are matched together
 CHUNK_WORDS: Final = CHUNK // 64
@@ -132,6 +134,7 @@ class Top(IntEnum):
     NEEDED_PAIRS = 7  # room that the last kernel wanted for pairs
     UNCOUNTED = 8  # of an event's number, the bits of which none is set if the event is counted
     NEEDED_MEMBERS = 9  # room that the last kernel wanted for members of lists
+    WIDEST = 10  # codes of the widest conjunction that was added
 
 
 class ListRow(IntEnum):
@@ -406,8 +409,13 @@ def with_access(state: State, more: int) -> State:
 
 
 def with_words(state: State, more: int) -> State:
-    """Return the state with room for so many more words of clusters."""
-    return state._replace(words=grown(state.words, ("rows",), int(state.words.top[0]) + more))
+    """Return the state with room for so many more words of clusters; raise `MatcherError` if that is more than can be numbered."""
+    wanted = int(state.words.top[0]) + more
+    if wanted > MOST_WORDS:
+        raise MatcherError(
+            f"`adaptive` holds {MOST_WORDS:,} words of conjunctions at most, and {wanted:,} are needed; use several matchers"
+        )
+    return state._replace(words=grown(state.words, ("rows",), wanted))
 
 
 def with_lists(state: State, codes: int, members: int) -> State:

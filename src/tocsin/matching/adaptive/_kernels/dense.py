@@ -46,11 +46,8 @@ from tocsin.matching.encoding.codes import FIELDS, Field, Op
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import first_bit, helper, kernel
 
-_FEW: Final = 8  # events for which a cluster is not worth it
 _WORD: Final = 64
-_ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE: Final = np.uint64(1)
-_ANYWHERE: Final = (Op.PRESENT, Op.MISSING)
 
 
 @kernel

@@ -73,8 +73,6 @@ _SMALL: Final = 512  # words of a cluster whose conjunctions are verified togeth
 _LINE: Final = 16  # words in a cache line
 _DRAWN: Final = 8  # conjunctions that are drawn of an event that is counted
 _AHEAD: Final = 4  # lines of a cluster that are asked for
-MATCHES: Final = 1  # what there was no room for: see `Top.NEEDED`
-REACHES: Final = 0
 
 
 @kernel
