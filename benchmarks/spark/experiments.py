@@ -21,6 +21,7 @@ from benchmarks.spark.inputs import filled
 from benchmarks.spark.joins import joins
 from benchmarks.spark.process import Changed, Timed
 from benchmarks.spark.session import EFFECT, SparkBenchSession
+from benchmarks.spark.stateful import snapshots, stateful
 from benchmarks.workloads.tabular import templates
 from tocsin.engine import Engine
 from tocsin.index import IndexReader
@@ -46,6 +47,12 @@ SCALES: Final = scales(
     noted_events=(20_000, 100_000),
     stream_rows=(1_000, 1_000),  # events in a micro-batch
     batch=(10_000, 10_000),  # events in a record batch, for the engine as on Spark
+    sequences=(2_000, 100_000),  # subscriptions of the Cayuga benchmark that a stream has
+    sequence_kinds=(("Filter",), ("Filter", "LinearStat")),
+    sequence_events=(10_000, 50_000),  # events in a micro-batch of that stream
+    stream_batches=(3, 10),  # micro-batches that are counted
+    state_shards=((1, 8), (1, 2, 4, 8)),
+    waiting=(20_000, 1_000_000),  # subscriptions with a partial match each, for snapshots
     workload=(WORKLOADS["W0"], WORKLOADS["W0"]),
 )
 
@@ -159,6 +166,8 @@ EXPERIMENTS: Final[Mapping[str, Experiment[SparkBenchSession]]] = {
     "cores": Experiment("one processor and two, by processor time", "", cores),
     "shards": Experiment("the index in shards", "", shards),
     "changes": Experiment("from a subscription's change to its effect", "", changes),
+    "stateful": Experiment("a stream with sequences, by the shards of their state", "", stateful),
+    "snapshots": Experiment("snapshots of sequences, and restoring them", "", snapshots),
     "costs": Experiment("the cost of each part, on one core", "", costs),
 }
 
@@ -195,13 +204,16 @@ PLOTS: Final[Mapping[str, Plot]] = {
         Bars("shards", "", "the same in shards", "events/s", group="of", label="name"),
     ),
     "costs": _costs,
+    "stateful": grouped_bars(
+        Bars("stateful", "events a second", "sequences: events a second", group="of", label="name"),
+    ),
 }
 
 
 BENCHMARK: Final = Benchmark(
     name="spark",
-    title="Matching on Spark: beside a join, beside the engine, in shards, and while subscriptions change.",
-    sizes="small: about two minutes; paper: 1,000,000 subscriptions",
+    title="Matching on Spark: beside a join, beside the engine, in shards, while subscriptions change, and with sequences.",
+    sizes="small: about three minutes; paper: 1,000,000 subscriptions",
     scales=SCALES,
     session=SparkBenchSession,
     experiments=EXPERIMENTS,

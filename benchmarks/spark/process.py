@@ -54,6 +54,26 @@ class Changed(Struct, frozen=True):
     batch_seconds: tuple[float, ...]  # of all micro-batches but the first
 
 
+class StreamedBatch(Struct, frozen=True):
+    """A micro-batch of a stream with sequences: `parts` are seconds of all its tasks, by the part of the work."""
+
+    events: int
+    notifications: int
+    seconds: float
+    parts: dict[str, float]
+    state_bytes: int  # of all shards
+
+
+class Streamed(Struct, frozen=True):
+    """A stream with sequences: its counted micro-batches, and what they took together."""
+
+    batches: tuple[StreamedBatch, ...]
+    first: float  # seconds of the first micro-batch, in which everything begins
+    processor: dict[str, float]  # seconds of all cores, by the parts that used them
+    written_bytes: int  # to the checkpoint's state, by the last micro-batch
+    checkpoint_bytes: int  # of its state
+
+
 class SparkProcess:
     """A Spark session on so many cores that runs one task after another.
 

@@ -25,6 +25,10 @@ class SparkBenchSession(Session):
         ("overhead", "gain of a second core", "memory", ""): 1.4,
         ("overhead", "gain of a second core", "Parquet", ""): 1.4,
         ("changes", EFFECT, "stream", ""): 2.0,
+        ("stateful", "events a second", "Filter, 8 shards", ""): 20_000.0,
+        ("stateful", "events a second", "LinearStat, 8 shards", ""): 20_000.0,
+        ("snapshots", "snapshot", "", ""): 2.0,
+        ("snapshots", "restore", "", ""): 2.0,
     }
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The tasks of a Spark process: matches, joins, and a stream whose subscriptions change."""
+"""The tasks of a Spark process: matches, joins, a stream whose subscriptions change, and one with sequences."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from benchmarks.lesubscribe.workload import Parameters, Workload
 from benchmarks.spark.inputs import filled
 from benchmarks.spark.process import Changed, Timed
 from benchmarks.spark.processor import processor_seconds
+from benchmarks.spark.streaming import streamed
 from benchmarks.workloads.tabular import templates
 from tocsin.index import SubscriptionIndex
 from tocsin.model.errors import SparkError
@@ -106,7 +107,7 @@ def changed(session: SparkSession, index: str, checkpoint: str, changes: int, st
 
 TASKS: Final[Mapping[str, Callable[..., Struct]]] = {
     task.__name__: task
-    for task in (matched, from_texts, from_templates, join_plan, joined, transferred, changed)
+    for task in (matched, from_texts, from_templates, join_plan, joined, transferred, changed, streamed)
 }
 
 _kept: dict[str, DataFrame] = {}  # tables in memory

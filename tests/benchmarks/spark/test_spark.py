@@ -3,6 +3,7 @@ from __future__ import annotations
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import msgspec
@@ -16,11 +17,13 @@ from benchmarks.runner.report import Report
 from benchmarks.spark import process
 from benchmarks.spark.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES
 from benchmarks.spark.joins import short_plan
-from benchmarks.spark.process import Answer, Request, SparkProcess, Timed
+from benchmarks.spark.kernels import timed_kernels
+from benchmarks.spark.process import Answer, Request, SparkProcess, Streamed, Timed
 from benchmarks.spark.serving import serve
 from benchmarks.spark.session import SparkBenchSession
 from benchmarks.spark.tasks import TASKS
 from tests.spark.conftest import LEFT_OPEN, UNRAISABLE
+from tocsin.engine import Engine
 from tocsin.model.errors import SparkError
 
 pytestmark = [pytest.mark.filterwarnings(LEFT_OPEN), pytest.mark.filterwarnings(UNRAISABLE)]
@@ -40,6 +43,12 @@ TINY = replace(
     noted=(20, 40),
     noted_events=100,
     stream_rows=20,
+    sequences=60,
+    sequence_events=40,
+    stream_batches=1,
+    state_shards=(1, 2),
+    sequence_kinds=("Filter",),
+    waiting=2_000,
     workload=Parameters(names=6, pairs=6, predicates=4, highest=4, event_highest=4),
 )
 
@@ -138,7 +147,7 @@ def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None
     report.write(tmp_path / "report.json")
     read = Report.read(tmp_path / "report.json")
     drawn = draw(PLOTS, read.measurements, tmp_path / "plots")
-    assert [path.stem for path in drawn] == ["joins", "rates", "costs"]
+    assert [path.stem for path in drawn] == ["joins", "rates", "costs", "stateful"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
 
 
@@ -177,3 +186,54 @@ def test_a_plan_is_shortened_to_its_operators() -> None:
     assert lines[1].startswith("   +- Join xxx")
     assert lines[1].endswith("…")
     assert len(lines) == 2
+
+
+def test_a_stream_with_sequences_is_measured_by_its_parts(report: Report) -> None:
+    found = figures(report, "stateful")
+    for of in ("Filter, 1 shard", "Filter, 2 shards"):
+        own = {name: value for (what, name), value in found.items() if what == of}
+        assert {"events a second", "Java, tasks", "Python, workers", "notifications"} <= own.keys()
+        assert {f"of Python: {part}" for part in ("route", "run", "snapshot", "store")} <= own.keys()
+        assert (
+            min(own["of Python: run"], own["a shard's state"], own["a shard's checkpoint, a micro-batch"]) > 0
+        )
+    assert 0 <= found["Filter, 2 shards, one of them", "of `run`: kernels"] <= 100
+    assert found["Filter, the engine", "events a second"] > 0
+
+
+def test_a_stream_that_sends_other_notifications_than_the_engine_is_no_figure(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    class Wrong(InProcess):
+        def ask(self, task: str, answer: type[Answer], **arguments: Any) -> Answer:
+            done = super().ask(task, answer, **arguments)
+            assert isinstance(done, Streamed)
+            return replace(done, batches=tuple(replace(one, notifications=77) for one in done.batches))
+
+    processes = [Wrong(spark, 1), Wrong(spark, 2)]
+    with pytest.raises(
+        SparkError, match=r"the engine sent \[\d\] notifications, and the stream of .* \[77\]"
+    ):
+        BENCHMARK.run(TINY, experiments=["stateful"], folder=tmp_path, processes=processes)
+
+
+def test_snapshots_have_every_partial_match(report: Report) -> None:
+    found = figures(report, "snapshots")
+    for of in ("an engine", "2 shards, one after another"):
+        assert found[of, "snapshot"] >= 0
+        assert found[of, "restore"] >= 0
+        assert found[of, "bytes of a partial match"] > 16
+
+
+def test_only_kernels_that_python_calls_are_timed() -> None:
+    engine = Engine()
+    engine.subscribe("from s a next s b on b.k = a.k", id="pair")
+    events = [{"k": one % 7, "t": one} for one in range(300)]
+    engine.publish_many(events, stream="s", time="t")  # compiles
+    with timed_kernels() as kernels:
+        sum(range(100_000))
+        assert kernels.seconds == 0
+        begun = process_time()
+        engine.publish_many([{"k": one["k"], "t": one["t"] + 300} for one in events], stream="s", time="t")
+        whole = process_time() - begun
+    assert 0 < kernels.seconds < whole
