@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -307,10 +308,15 @@ def test_the_demo_on_spark_has_the_same_notifications(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.spark.session.local_session", lambda *_: _Lent(spark))
-    done = CliRunner().invoke(app, ["demo", "--flights", "4000", "--alerts", "3000"])
+    done = CliRunner().invoke(app, ["demo", "--flights", "12000", "--alerts", "3000"])
     assert done.exit_code == 0, done.exception
-    assert "On Spark, the same 4,000 flights" in done.stdout
-    assert "both gave the same" in " ".join(done.stdout.split())
+    assert "On Spark, the same 12,000 flights" in done.stdout
+    told = re.search(
+        r"both gave the same \d+ notifications, (\d+) of them of the sequence and (\d+) of the view",
+        " ".join(done.stdout.split()),
+    )
+    assert told is not None
+    assert (int(told[1]), int(told[2])) == (10, 23)
 
 
 def test_stats_are_saved_and_used(run: Run, events: Path, tmp_path: Path) -> None:

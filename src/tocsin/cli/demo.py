@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import pyarrow as pa
 import typer
@@ -19,16 +17,14 @@ from rich.text import Text
 
 from tocsin.cli.alerts import ALERTS, MILLION, travellers_alerts
 from tocsin.cli.console import new_console
-from tocsin.cli.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, TABLE, VIEWS, flights_table
+from tocsin.cli.demo_spark import QUERIES, STREAM, compared_columns, replay_on_spark
+from tocsin.cli.flights import COUNT, TABLE, flights_table
 from tocsin.cli.terminal import notification_text, shortened
 from tocsin.engine import Engine, EventClock
 from tocsin.engine.notifications import Notifications
 from tocsin.language.printer import value_text
 from tocsin.model import Event, Notification, Value
-from tocsin.model.errors import SparkError, TocsinError
 
-STREAM: Final = "flights"
-QUERIES: Final = SUBSCRIPTIONS | SEQUENCES | VIEWS
 _BATCH: Final = 4_000
 _NEWEST: Final = 8
 _BAR: Final = 16
@@ -41,7 +37,7 @@ _OWN_DATA: Final = (
 
 
 class _Replay:
-    """The progress of the replay, as a live display, and the matches of filters so far."""
+    """The progress of the replay, as a live display, and what is compared of the notifications so far."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -50,31 +46,28 @@ class _Replay:
         self.day = ""
         self.counts: Counter[str] = Counter()
         self.newest: list[Notification] = []
-        self._matches: list[pa.Table] = []
+        self._notifications: list[pa.Table] = []
 
     @property
     def rate(self) -> float:
         return self.seen / max(time.perf_counter() - self.begun, 1e-9)
 
     @property
-    def matches(self) -> pa.Table:
-        """Return `row` and `subscription` of each match of a filter."""
-        return pa.concat_tables(self._matches)
+    def notifications(self) -> pa.Table:
+        """Return what is compared of all notifications."""
+        return pa.concat_tables(self._notifications)
 
     def take(self, part: pa.Table, notifications: Notifications) -> None:
         """Count a part of the flights and its notifications."""
         from pyarrow import compute as pc  # noqa: PLC0415 - it takes a while to load
 
-        found = notifications.to_arrow()
+        found = compared_columns(notifications, self.seen)
         names = found.column("subscription")
         for one in pc.value_counts(names.filter(pc.is_in(names, pa.array(QUERIES)))).to_pylist():
             self.counts[one["values"]] += one["counts"]
         for kind in ALERTS:
             self.counts[kind.name] += pc.sum(pc.starts_with(names, f"{kind.name} ")).as_py() or 0
-        filters = pc.and_(pc.is_null(found.column("witness")), pc.is_null(found.column("answer")))
-        pairs = found.filter(filters).select(["row", "subscription"])
-        rows = pc.add(pairs.column("row"), self.seen)
-        self._matches.append(pairs.set_column(0, "row", rows))
+        self._notifications.append(found)
         self.newest = [*self.newest, *notifications[-_NEWEST:]][-_NEWEST:]
         self.seen += part.num_rows
         self.day = str(part.column("time")[-1].as_py())[:10]
@@ -106,8 +99,8 @@ def demo(
     """Replay a year of flights out of New York against a million generated alerts and 14 named subscriptions.
 
     The named ones are a dozen filters, a sequence of two flights and a view. A live display shows the rate, the newest
-    notifications and the count per subscription. Then the same flights are matched against the same filters on Spark, and
-    the notifications are compared.
+    notifications and the count per subscription. Then the same flights are matched against the same subscriptions on
+    Spark, and the notifications are compared.
     """
     console = new_console()
     flights = flights_table()
@@ -130,7 +123,7 @@ def demo(
     )
     del engine
     if spark:
-        _replay_on_spark(console, flights, replayed, alerts, replay.matches)
+        replay_on_spark(console, flights, replayed, alerts, replay.notifications)
     console.print("Now with your own data:", style="bold")
     for line in _OWN_DATA:
         console.print(line, style="dim", markup=False, soft_wrap=True)
@@ -181,67 +174,3 @@ def _line(note: Notification) -> Text:
 def _interesting(event: Event) -> dict[str, Value | None]:
     names = ("carrier", "flight", "origin", "dest", "dep_delay", "arr_delay")
     return {name: event.attributes.get(name) for name in names}
-
-
-def _replay_on_spark(
-    console: Console, flights: pa.Table, replayed: pa.Table, alerts: int, expected: pa.Table
-) -> None:
-    """Match the same flights with the same filters on Spark, and compare the matches with the engine's."""
-    try:
-        from tocsin.spark.session import local_session  # noqa: PLC0415 - part of an extra
-
-        with console.status("Starting Spark"):
-            spark = local_session(2)
-    except SparkError as fault:
-        console.print(f"The part on Spark is left out: {fault}", style="dim", markup=False)
-        return
-    try:
-        with TemporaryDirectory(prefix="tocsin-demo-") as folder:
-            found, seconds, building = _match_on_spark(
-                console, spark, flights, replayed, alerts, Path(folder)
-            )
-    finally:
-        spark.stop()
-    _compare(found, expected)
-    console.print(
-        f"On Spark, the same [bold]{replayed.num_rows:,}[/] flights at "
-        f"[bold]{replayed.num_rows / seconds:,.0f}[/] events/s, with an index that was built in {building:.1f} s: both gave "
-        f"[bold green]the same {found.num_rows:,}[/] notifications.",
-        soft_wrap=True,
-    )
-
-
-def _match_on_spark(
-    console: Console, spark: Any, flights: pa.Table, replayed: pa.Table, alerts: int, folder: Path
-) -> tuple[pa.Table, float, float]:
-    """Return the matches on Spark, the seconds that matching took, and those of building the index."""
-    from tocsin.index import SubscriptionIndex  # noqa: PLC0415 - not needed before
-    from tocsin.spark import match  # noqa: PLC0415
-
-    begun = time.perf_counter()
-    with console.status("Building the index of the same subscriptions"):
-        index = SubscriptionIndex(folder)
-        for name, text in SUBSCRIPTIONS.items():
-            index.subscribe(text, id=name)
-        for kind, rows in travellers_alerts(flights, alerts):
-            index.subscribe_many(kind.text, rows, id=kind.id)
-        index.publish()
-    built = time.perf_counter()
-    with console.status("The same flights and subscriptions on Spark"):
-        names = pa.array(range(replayed.num_rows)).cast(pa.string())
-        events = spark.createDataFrame(replayed.append_column("event_id", names))
-        begun_matching = time.perf_counter()
-        found = match(events, index, time="time", stream=STREAM).select("event_id", "subscription").toArrow()
-        seconds = time.perf_counter() - begun_matching
-    rows = found.column("event_id").cast(pa.int64())
-    return found.set_column(0, "row", rows), seconds, built - begun
-
-
-def _compare(found: pa.Table, expected: pa.Table) -> None:
-    """Raise `TocsinError` unless both have the same matches."""
-    by = [("row", "ascending"), ("subscription", "ascending")]
-    one, other = (table.combine_chunks().sort_by(by) for table in (found, expected))
-    if not one.equals(other.cast(one.schema)):
-        pairs, wanted = (set(zip(*table.to_pydict().values(), strict=True)) for table in (one, other))
-        missing, extra = len(wanted - pairs), one.num_rows - len(wanted & pairs)
-        raise TocsinError(f"Spark's notifications differ: {missing:,} are missing, {extra:,} are too many")
