@@ -6,6 +6,7 @@ memory instead of loading them itself.
 
 from __future__ import annotations
 
+import gc
 import sys
 from contextlib import redirect_stdout, suppress
 
@@ -28,6 +29,8 @@ def load() -> None:
 
     if is_compiled_before(INDEX_KERNELS):
         Dynamic.warm_up()
+    gc.collect()
+    gc.freeze()  # the collections in workers need not look at any of it, and leave its memory shared
 
 
 if __name__ == "__main__":

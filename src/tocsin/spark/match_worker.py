@@ -19,6 +19,7 @@ from tocsin.index.storage import LocalStorage
 from tocsin.model.errors import SparkError
 from tocsin.spark.batch_threads import available_cores, in_threads
 from tocsin.spark.event_decoding import DecodedBatch, EventLayout
+from tocsin.spark.frozen_heap import freeze_heap
 from tocsin.spark.session_kinds import BATCH, QUERY
 
 GENERATION: Final = "__tocsin_generation"
@@ -60,21 +61,25 @@ def match_batches(job: MatchJob, batches: Iterable[Any], *, is_routed: bool = Fa
     """Yield the notifications of each record batch of events."""
     readers = reader_of_each_thread(job)
     generation = None if is_routed else _generation(job, readers[0], is_sharded=False)
+    used: set[tuple[str, int, int]] = set()
 
     def matched(reader: IndexReader, batch: Any) -> Iterator[Any]:
         """Yield the notifications of a record batch."""
         if generation is not None:
+            used.add((job.index, generation, 0))
             begun = time.perf_counter()
             read = job.read(batch, reader, generation)
             yield from match_shard(job, batch, read, reader.shard(generation, 0), generation, begun=begun)
             return
         for rows, shard, number in _by_shard(batch):
             part = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
+            used.add((job.index, number, shard))
             begun = time.perf_counter()
             read = job.read(part, reader, number)
             yield from match_shard(job, part, read, reader.shard(number, shard), number, begun=begun)
 
-    return in_threads(matched, _filled(job, batches), readers)
+    yield from in_threads(matched, _filled(job, batches), readers)
+    freeze_heap(*used)
 
 
 def _filled(job: MatchJob, batches: Iterable[Any]) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from pyspark import TaskContext
 from tocsin.index import IndexReader
 from tocsin.sharding import EventRows, LatestEnds, Routed, merge_latest
 from tocsin.spark.batch_threads import in_threads
+from tocsin.spark.frozen_heap import freeze_heap
 from tocsin.spark.match_worker import (
     filter_shards,
     generation_of_batch,
@@ -53,6 +54,7 @@ def route_micro_batch(job: StatefulJob, batches: Iterable[Any]) -> Iterator[Any]
     yield from in_threads(routed, filled, readers)
     ends = msgspec.msgpack.encode(merge_latest(latest))
     yield packed_batch((key, PackedRow(partition, 0, RowKind.LATEST, generation, ends)) for key in job.keys)
+    freeze_heap((job.match.index, generation))
 
 
 class _FirstStage:

@@ -14,6 +14,7 @@ from tocsin.index import IndexReader
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.errors import SavedError
 from tocsin.sharding import CLOCK, AddedInIndex, LatestEnds, ShardRuntime, merge_latest
+from tocsin.spark.frozen_heap import freeze_heap
 from tocsin.spark.match_worker import micro_batch_of_task, opened_index
 from tocsin.spark.stateful.job import PlannedShards, StatefulJob
 from tocsin.spark.stateful.packed_rows import PackedRow, RowKind, Work
@@ -71,6 +72,11 @@ def run_shard(job: StatefulJob, shard: int, rows: Iterable[PackedRow], saved: Sa
     clock.tell(Work.STORE)
     if job.match.timed:
         yield packed(clock.rows(generation, {Work.STATE_BYTES: done.size, Work.WRITTEN_BYTES: done.written}))
+
+
+def end_task() -> None:
+    """Have the garbage collector leave out the runtimes that this worker holds."""
+    freeze_heap(*((key, id(one.runtime), one.runtime.generation) for key, one in _held.items()))
 
 
 def run_history(job: StatefulJob, generation: int, batches: Iterable[Any]) -> Iterator[Any]:

@@ -26,7 +26,7 @@ from tocsin.spark.stateful.saved_pages import SavedPages
 from tocsin.spark.stateful.shard_events import ROLES
 from tocsin.spark.stateful.shard_keys import shard_keys
 from tocsin.spark.stateful.shard_notes import NoteSchema, unpacked
-from tocsin.spark.stateful.shard_worker import run_history, run_shard
+from tocsin.spark.stateful.shard_worker import end_task, run_history, run_shard
 
 DEFAULT_SHARDS: Final = 8
 """The shards of a stream's state, unless it is said otherwise; they stay the same as long as its checkpoint."""
@@ -64,7 +64,8 @@ class ShardProcessor(StatefulProcessor):
         saved.write(bytes(initialState["state"]), int(initialState["generation"]))
 
     def close(self) -> None:
-        """Do nothing: runtimes stay for the next micro-batch."""
+        """End the task; runtimes stay for the next micro-batch."""
+        end_task()
 
 
 def stateful_job(
