@@ -10,8 +10,6 @@ from time import process_time
 from typing import Any
 from unittest.mock import patch
 
-from numba.core.dispatcher import Dispatcher
-
 
 class KernelTime:
     """The processor seconds spent in kernels so far."""
@@ -44,6 +42,6 @@ def timed_kernels() -> Iterator[KernelTime]:
             if not name.startswith("tocsin."):
                 continue
             for own, value in list(vars(module).items()):
-                if isinstance(value, Dispatcher):
+                if hasattr(value, "py_func"):  # compiled by Numba
                     patches.enter_context(patch.object(module, own, found.timed(value)))
         yield found

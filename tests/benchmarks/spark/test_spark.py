@@ -43,8 +43,8 @@ TINY = replace(
     noted=(20, 40),
     noted_events=100,
     stream_rows=20,
-    sequences=60,
-    sequence_events=40,
+    sequences=160,
+    sequence_events=2_000,
     stream_batches=1,
     state_shards=(1, 2),
     sequence_kinds=("Filter",),
@@ -212,7 +212,7 @@ def test_a_stream_that_sends_other_notifications_than_the_engine_is_no_figure(
 
     processes = [Wrong(spark, 1), Wrong(spark, 2)]
     with pytest.raises(
-        SparkError, match=r"the engine sent \[\d\] notifications, and the stream of .* \[77\]"
+        SparkError, match=r"the engine sent \[\d+\] notifications, and the stream of .* \[77\]"
     ):
         BENCHMARK.run(TINY, experiments=["stateful"], folder=tmp_path, processes=processes)
 
