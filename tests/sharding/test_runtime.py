@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -255,3 +256,35 @@ def test_a_plan_says_what_is_where() -> None:
     assert "The rows of table `t` go to every shard." in text
     with pytest.raises(TocsinError, match="one shard or more"):
         ShardPlan.of(subscriptions({}), 0)
+
+
+SAVED = Path(__file__).parent / "saved" / "shard-1.state"
+SAVED_SET = {
+    "keyed": "from s a next s b on b.k = a.k where b.x > a.x within 100 select b.x as x",
+    "free": "from s a next s b where b.x > 10 * a.x",
+    "view": "select max(x) from table rows",
+}
+
+
+def saved_shard(state: bytes | None = None) -> Shard:
+    """Return a shard with all kinds of state, or the events that led to the kept one if there is no state."""
+    stateful = subscriptions(SAVED_SET, tables={"rows": "k"})
+    shard = Shard(stateful, out_of_orderness=5, state=state)
+    if state is None:
+        shard.process(event(1, x=1), event(2, k="ö", x=2.5), event(3, stream="rows", x=7))
+        shard.process(event(9, x=3), event(12, k="ö", x=4, until=1_000))
+    return shard
+
+
+def go_on(shard: Shard) -> list[str]:
+    output = shard.process(event(13, k="ö", x=90), event(14, k=2, stream="rows", x=11), event(30, x=5))
+    return sorted(
+        map(repr, lines(output, "subscription", "event_id", "event_ids", "start", "values", "old", "new"))
+    )
+
+
+def test_a_state_of_the_first_format_goes_on() -> None:
+    # The file was written by `SAVED.write_bytes(saved_shard().runtime.snapshot())` when the format was new.
+    kept = go_on(saved_shard(SAVED.read_bytes()))
+    assert kept == go_on(saved_shard())
+    assert len(kept) > 4
