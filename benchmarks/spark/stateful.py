@@ -32,7 +32,7 @@ from tocsin.spark.stateful.packed_rows import Work
 Found = TypeVar("Found")
 
 _FILES: Final = 2  # of a micro-batch, for two tasks to read
-_TRIED: Final = 3  # micro-batches until each worker has begun with each of its shards
+_TRIED: Final = 5  # micro-batches until each worker has begun with each of its shards
 _SYMBOLS: Final = 1_000
 _TEXT: Final = (
     "from stock a where a.symbol = :s and a.price > :p next stock b on b.symbol = a.symbol "
@@ -54,7 +54,8 @@ def stateful(session: SparkBenchSession) -> None:
         index = filled(session.folder / f"sequences-{kind}", given.groups).folder
         events = str(session.folder / f"events-{kind}")
         expected = _by_engine(session, kind, given, write_events(given, scale, Path(events)))
-        for shards in scale.state_shards:
+        # The first stream is run twice, and counted once: Java compiles what all of them need.
+        for run, shards in enumerate((scale.state_shards[0], *scale.state_shards)):
             of = f"{kind}, {shards} shard{'s' if shards > 1 else ''}"
             session.tell(of, "running a stream")
             found = session.two.ask(
@@ -62,7 +63,7 @@ def stateful(session: SparkBenchSession) -> None:
                 Streamed,
                 events=events,
                 index=index,
-                checkpoint=str(session.folder / f"stream-{kind}-{shards}"),
+                checkpoint=str(session.folder / f"stream-{kind}-{run}"),
                 stream=given.stream,
                 time=given.time,
                 shards=shards,
@@ -72,7 +73,8 @@ def stateful(session: SparkBenchSession) -> None:
             notes = [one.notifications for one in found.batches]
             if notes != expected:
                 raise SparkError(f"the engine sent {expected} notifications, and the stream of {of} {notes}")
-            _record(session, of, shards, found)
+            if run:
+                _record(session, of, shards, found)
         _record_kernels(session, kind, given, index)
 
 

@@ -20,7 +20,7 @@ _NOTES: Final = "tocsin_notifications"
 
 
 class StatefulProgress(Struct, frozen=True):
-    """What sequences and views took of a micro-batch, in seconds of all tasks, and the bytes of their state.
+    """What sequences and views took of a micro-batch, in processor seconds of all Python workers, and the bytes of their state.
 
     `route` is finding the shards of events, `restore` taking up the state (nothing where a worker still has it), `run` the
     processing, `snapshot` making the state's bytes, `store` handing to the state store what has changed of them.

@@ -93,14 +93,14 @@ class _FirstStage:
         faults = read.decoded.all_faults()
         if shards != 1 and job.match.faults and faults:
             notes.append(self._refused(batch, read, faults))
-        matched = time.perf_counter()
+        matched, working = time.perf_counter(), time.thread_time()
         routed = _routed(self._planned, batch, read, faults, job)
         self.latest = routed.latest
         for shard_number, rows, roles in routed.by_shard():
             sent = packed(with_columns(batch.take(pa.array(rows)), {ROLES: pa.array(roles)}))
             yield keys[shard_number], self._row(RowKind.EVENTS, sent, self._number)
         if job.match.timed:
-            seconds = {Work.ROUTE: time.perf_counter() - matched}
+            seconds = {Work.ROUTE: time.thread_time() - working}
             if shards != 1:  # or it has been told
                 seconds[Work.MATCH] = matched - begun
             notes.append(job.notes.timings(self._generation, seconds))

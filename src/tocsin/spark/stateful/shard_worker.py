@@ -179,15 +179,15 @@ def _runtime(
 
 
 class _Clock:
-    """The seconds of each part of a shard's work."""
+    """The processor seconds of each part of a shard's work."""
 
     def __init__(self, job: StatefulJob) -> None:
         self._notes = job.notes
-        self._last = time.perf_counter()
+        self._last = time.thread_time()
         self._told: dict[Work, float] = {}
 
     def tell(self, part: Work) -> None:
-        now = time.perf_counter()
+        now = time.thread_time()
         self._told[part] = now - self._last
         self._last = now
 
