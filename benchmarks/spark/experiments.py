@@ -179,6 +179,10 @@ def _joined(one: Measurement) -> str:
     return one.name.replace(", extrapolated", "\n(extrapolated)")
 
 
+def _of(one: Measurement) -> str:
+    return str(one.details["of"])
+
+
 def _costs(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     """Draw the costs of the parts of an event's way, one after another."""
     chosen = [one for one in of_experiment(measurements, "costs") if one.details["of"] == "an event"]
@@ -204,8 +208,13 @@ PLOTS: Final[Mapping[str, Plot]] = {
         Bars("shards", "", "the same in shards", "events/s", group="of", label="name"),
     ),
     "costs": _costs,
-    "stateful": grouped_bars(
-        Bars("stateful", "events a second", "sequences: events a second", group="of", label="name"),
+    "stateful": ranked_bars(
+        "stateful",
+        "events a second",
+        "100,000 sequences: events a second",
+        unit="events/s",
+        label=_of,
+        own=("Filter", "LinearStat"),
     ),
 }
 
