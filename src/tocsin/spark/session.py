@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tocsin.model.errors import SparkError
 from tocsin.model.installation import install_hint
 from tocsin.spark.java import find_java
+from tocsin.spark.java_start import ended_by_interrupts
 
 _CONNECT: Final = "sc://"
 _MASTERS: Final = ("local", "yarn", "spark://", "k8s://", _CONNECT)
@@ -119,7 +120,8 @@ def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Spar
     for key, text in settings.items():
         builder = builder.config(key, text)
     try:
-        return builder.getOrCreate()
+        with ended_by_interrupts():
+            return builder.getOrCreate()
     except PySparkRuntimeError as fault:
         if fault.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
