@@ -301,7 +301,7 @@ def _require_times(layout: EventLayout, planned: PlannedShards) -> None:
     """Raise `SparkError` if there are sequences, and events have no time."""
     if planned.plan.reads and layout.is_clock:
         raise SparkError(
-            "sequences depend on when events happened: name the column with the end of each event with `time`"
+            "sequences depend on when events happened: name the column with the end of each event with `time` (`--time-field`)"
             + (
                 ", or the attribute of the payload (`time='time'` for CloudEvents)"
                 if layout.payload is not None

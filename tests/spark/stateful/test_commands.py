@@ -20,6 +20,7 @@ from tocsin import Engine
 from tocsin.cli.app import app
 from tocsin.cli.sample_data import sample_files
 from tocsin.engine import EventClock
+from tocsin.errors import TocsinError
 
 Run = Callable[..., Result]
 RISE = (
@@ -174,3 +175,29 @@ def test_a_stream_goes_on_with_more_shards_and_tells_what_is_late(run: Run, home
     # Views take rows as they come, and tell their first answer, which no event causes.
     in_order = [line for line in found if line["event_id"] not in ("late", None)]
     assert sparks(in_order) == engines(home, TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "told"),
+    [
+        ("match", RISE, "name the field with its end with --time-field"),
+        ("run", RISE, "name the field with its end with --time-field"),
+        ("match", "from trades a nxt trades b", "no subscription could be read"),
+        ("run", "from trades a nxt trades b", "no subscription could be read"),
+    ],
+)
+def test_what_is_wrong_with_subscriptions_is_said_before_spark_starts(
+    home: Path, monkeypatch: pytest.MonkeyPatch, command: str, text: str, told: str
+) -> None:
+    def session(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("tocsin.spark.session.session", session)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    more = ("--sink", home / "notes", "--checkpoint", home / "checkpoint") if command == "run" else ()
+    given = ["spark", command, home / "trades.csv", "-s", text, *more, "--quiet"]
+    done = CliRunner().invoke(app, list(map(str, given)))
+    assert isinstance(done.exception, TocsinError)
+    assert told in str(done.exception)
+    assert ("did you mean `next`?" in done.stderr) is ("nxt" in text)
+    assert not (home / "checkpoint").exists()

@@ -49,11 +49,15 @@ def match(
     Ends with 0; with 1 if a record or a subscription had to be left out; with 2 if nothing could be done.
     """
     from tocsin.spark.matching import match as match_events  # noqa: PLC0415 - imports Spark
+    from tocsin.spark.subscription_sources import ensure_index  # noqa: PLC0415
 
     with FaultLog(faults) as log:
-        subscriptions = given.source(log)
+        subscriptions, making = given.source(log), building.settings() | declared.settings()
         stream = matching.settings(events)["stream"]
         warn_of_unknown_names(events, matching.input_format, stream, subscriptions, quiet=session.quiet)
+        if session.is_local:  # what is wrong with subscriptions is said before Spark starts
+            subscriptions, making = ensure_index(subscriptions, **making, on_error=log), {}
+            options.require_times(subscriptions, matching.time_field)
         with session.open(events, **matching.reading()) as (_, source):
             notes = match_events(
                 source.frame,
@@ -61,8 +65,7 @@ def match(
                 **source.layout,  # type: ignore[arg-type]
                 **matching.settings(events),
                 faults=True,
-                **building.settings(),
-                **declared.settings(),
+                **making,
                 **state.settings(),
                 plan=plan.value,
                 explain=explain,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tocsin.spark.subscription_sources import SubscriptionSource
 
 _CLUSTER = "Spark"
+_SMALL = 1_000_000  # bytes of a file of subscriptions that is read for a check alone
 
 TimeField: TypeAlias = Annotated[
     str | None,
@@ -86,6 +88,11 @@ class SessionOptions(common.OptionGroup):
         ),
     ] = None
     quiet: common.Quiet = False
+
+    @property
+    def is_local(self) -> bool:
+        """Tell whether Spark runs in this process, so that its workers read this machine's files."""
+        return (self.master or "local").startswith("local") and "PYSPARK_GATEWAY_PORT" not in os.environ
 
     @contextmanager
     def session(self) -> Iterator[Any]:
@@ -297,6 +304,40 @@ class DeclarationOptions(common.OptionGroup):
             "tables": common.table_keys(self.table or ()),
             "ticks": common.stream_ticks(self.tick or ()),
         }
+
+
+def require_times(index: str, time_field: str | None) -> None:
+    """Raise `TocsinError` if an index has sequences, and no field holds the times of events."""
+    from tocsin.index import IndexReader  # noqa: PLC0415 - only when asked for
+    from tocsin.sharding import ShardPlan  # noqa: PLC0415
+
+    if time_field is not None:
+        return
+    reader = IndexReader(index)
+    stateful = reader.stateful(reader.current())
+    if stateful is not None and ShardPlan.of(stateful, 1).reads:
+        raise TocsinError(
+            "sequences depend on when events happened: name the field with its end with --time-field"
+        )
+
+
+def check_before_spark(
+    source: SubscriptionSource, time_field: str | None, settings: dict[str, Any], log: FaultLog
+) -> None:
+    """Raise what a stream would raise after Spark has started: no subscription that can be read, sequences without times."""
+    from tocsin.spark.subscription_sources import ensure_index, is_index  # noqa: PLC0415 - imports Spark
+
+    is_small = isinstance(source, list) or (isinstance(source, Path) and source.stat().st_size < _SMALL)
+    if is_index(source):
+        require_times(str(source), time_field)
+    elif is_small:
+        faults: list[TocsinError] = []
+        try:
+            require_times(ensure_index(source, **settings, on_error=faults.append), time_field)
+        except TocsinError:
+            for fault in faults:
+                log(fault)
+            raise
 
 
 def stream_of(source: str, given: str | None) -> str | None:

@@ -87,7 +87,9 @@ def run(
         target["path"] = sink
     target |= pairs(sink_option, "--sink-option")
     with FaultLog() as log:
-        subscriptions = given.source(log)
+        subscriptions, making = given.source(log), building.settings() | declared.settings()
+        if session.is_local:
+            options.check_before_spark(subscriptions, matching.time_field, making, log)
         with session.open(events, **matching.reading(), is_stream=True) as (spark, source):
             register(spark)
             pipeline = Pipeline(
@@ -96,8 +98,7 @@ def run(
                 target,
                 checkpoint,
                 **matching.settings(events),
-                **building.settings(),
-                **declared.settings(),
+                **making,
                 **state.settings(),
                 late=late,
                 dead_letters=dead_letters,
