@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tocsin.spark.java_start import quiet_interrupts, raise_interrupts
 
 # Interrupts itself while PySpark waits for Java, which has not told its port yet.
 START = """
@@ -63,3 +66,21 @@ def test_an_interrupt_while_java_starts_ends_it(tmp_path: Path) -> None:
 def test_a_session_can_be_started_after_an_interrupt(tmp_path: Path) -> None:
     done = run(tmp_path / "pid", "again")
     assert (done.returncode, done.stdout) == (0, "interrupted\n3\n"), done.stderr
+
+
+def test_ctrl_c_is_raised_again_after_pyspark_has_taken_it() -> None:
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        raise_interrupts()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_only_traces_of_interrupts_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    root = logging.getLogger()
+    with quiet_interrupts():
+        root.error("KeyboardInterrupt while sending command.")
+        root.error("something else")
+    root.error("KeyboardInterrupt while sending command.")
+    assert caplog.messages == ["something else", "KeyboardInterrupt while sending command."]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -11,7 +13,11 @@ from typing import Any, Final
 from pyspark import SparkContext, java_gateway
 
 _LOGGERS: Final = ("", "py4j.clientserver")  # Py4J writes to both, with traces
-_OF_INTERRUPTS: Final = ("KeyboardInterrupt while sending command", "Exception occurred while shutting down")
+_OF_INTERRUPTS: Final = (
+    "KeyboardInterrupt while sending command",
+    "Exception occurred while shutting down",
+    "Exception while sending command",  # its exception is raised, too
+)
 _java: Final[Any] = java_gateway
 
 
@@ -31,10 +37,9 @@ def ended_by_interrupts() -> Iterator[None]:
         return process
 
     _java.Popen = begun
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_is_of_no_interrupt)
     try:
-        yield
+        with quiet_interrupts():
+            yield
     except KeyboardInterrupt:
         for process in started:
             process.kill()
@@ -44,8 +49,28 @@ def ended_by_interrupts() -> Iterator[None]:
         raise
     finally:
         _java.Popen = begin
+
+
+@contextmanager
+def quiet_interrupts() -> Iterator[None]:
+    """Keep Py4J from writing traces where Ctrl-C comes while it waits for Java."""
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_is_of_no_interrupt)
+    try:
+        yield
+    finally:
         for name in _LOGGERS:
             logging.getLogger(name).removeFilter(_is_of_no_interrupt)
+
+
+def raise_interrupts() -> None:
+    """Have Ctrl-C raise `KeyboardInterrupt` again, as PySpark does not leave it.
+
+    Its own handler asks Java to cancel all jobs. That fails with traces where Java is being asked something else, and makes a
+    stream fail that is about to be stopped.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _is_of_no_interrupt(record: logging.LogRecord) -> bool:

@@ -97,15 +97,18 @@ class SessionOptions(common.OptionGroup):
     @contextmanager
     def session(self) -> Iterator[Any]:
         """Start a session, yield it, and stop it."""
-        from tocsin.spark.session import session  # noqa: PLC0415 - imports Spark
+        from tocsin.spark.java_start import quiet_interrupts, raise_interrupts  # noqa: PLC0415 - imports Spark
+        from tocsin.spark.session import session  # noqa: PLC0415
 
         settings: dict[str, Any] = {"spark.ui.showConsoleProgress": errors.is_terminal and not self.quiet}
         with nullcontext() if self.quiet else errors.status("starting Spark"):
             spark = session(self.master, **{**settings, **pairs(self.conf, "--conf")})
-        try:
-            yield spark
-        finally:
-            spark.stop()
+        raise_interrupts()
+        with quiet_interrupts():
+            try:
+                yield spark
+            finally:
+                spark.stop()
 
     @contextmanager
     def open(
