@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterator
 
 import pytest
+from pyspark import TaskContext
 
 from tocsin.spark.frozen_heap import freeze_heap
 
@@ -20,8 +21,9 @@ class Kept:
         self.own = self
 
 
-@pytest.fixture(autouse=True)
-def _nothing_frozen() -> Iterator[None]:
+@pytest.fixture
+def _in_a_task(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(TaskContext, "_taskContext", object.__new__(TaskContext))
     gc.unfreeze()
     yield
     gc.unfreeze()
@@ -32,6 +34,7 @@ def is_seen(one: object) -> bool:
     return any(other is one for other in gc.get_objects())
 
 
+@pytest.mark.usefixtures("_in_a_task")
 def test_what_came_to_stay_is_frozen_once() -> None:
     first = Kept()
     freeze_heap("first")
@@ -43,6 +46,7 @@ def test_what_came_to_stay_is_frozen_once() -> None:
     assert not is_seen(later)
 
 
+@pytest.mark.usefixtures("_in_a_task")
 def test_what_was_frozen_and_let_go_is_collected_when_something_else_stays() -> None:
     one = Kept()
     gone = weakref.ref(one)
@@ -52,6 +56,12 @@ def test_what_was_frozen_and_let_go_is_collected_when_something_else_stays() -> 
     assert gone() is not None
     freeze_heap("another")
     assert gone() is None
+
+
+def test_nothing_is_frozen_in_other_processes() -> None:
+    before = gc.get_freeze_count()
+    freeze_heap("elsewhere")
+    assert gc.get_freeze_count() == before
 
 
 def test_a_daemon_freezes_what_it_loads() -> None:

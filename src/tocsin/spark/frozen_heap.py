@@ -10,6 +10,8 @@ import gc
 from collections.abc import Hashable
 from typing import Final
 
+from pyspark import TaskContext
+
 _MOST: Final = 256
 _frozen: dict[Hashable, None] = {}  # the newest last
 
@@ -17,8 +19,11 @@ _frozen: dict[Hashable, None] = {}  # the newest last
 def freeze_heap(*stays: Hashable) -> None:
     """Have later collections leave out all objects of now, if some of what stays in memory is new.
 
-    What was frozen before, and is garbage since then, is collected. Called at the end of a task, when kernels are loaded, too.
+    What was frozen before, and is garbage since then, is collected. Called at the end of a task, when kernels are loaded, too;
+    in another process than a worker, whose objects are not ours to freeze, nothing happens.
     """
+    if TaskContext.get() is None:
+        return
     new = [one for one in stays if one not in _frozen]
     if not new:
         return

@@ -87,7 +87,8 @@ class Stream:
         self._random = random
         self._out_of_orderness = out_of_orderness
         self._stores: dict[int, Store] = defaultdict(Store)
-        self.late: list[tuple[str, str]] = []
+        self.late: list[str] = []
+        self.refused: list[str] = []
 
     def process(self, events: Sequence[Event]) -> Told:
         """Run a micro-batch with the newest generation, now and then more than once, or on other workers than before."""
@@ -98,7 +99,11 @@ class Stream:
         stores = {key: store.copy() for key, store in self._stores.items()}
         rows = self._attempt(events, stores)
         self._stores.update(stores)
-        self.late += [(row["event_id"], row["reason"]) for row in rows if row["reason"] is not None]
+        for row in rows:
+            if row["reason"] is not None:
+                (self.late if row["reason"].endswith(": it is late") else self.refused).append(
+                    row["event_id"]
+                )
         for row in rows:
             assert row["also"] == (None if row["event_id"] is None else f"also {row['event_id']}")
         return Counter(_told(row) for row in rows if row["reason"] is None)
