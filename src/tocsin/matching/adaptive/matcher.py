@@ -52,7 +52,7 @@ class Thresholds(Struct, frozen=True):
     checks: float = 16.0  # of an event that are worth a plan
     together: int = 64  # events of a batch that are evaluated together
     words: int = 32  # of a cluster that is
-    often: float = 1.0 / 128  # of the events reach it,
+    often: float = 1.0 / 256  # of the events reach it at least,
     hits: float = 4.0  # and so many have
 
 

@@ -47,6 +47,11 @@ from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import first_bit, helper, kernel
 
 _WORD: Final = 64
+# Measured, in nanoseconds
+_ALONE: Final = 6.0  # a conjunction and an event
+_TOGETHER: Final = 12.0  # a conjunction and a chunk of events, when the bits of its predicates are known
+_BITS: Final = 60.0  # the bits of a predicate
+_FIRST: Final = 64  # conjunctions of a cluster that are looked at
 _ONE: Final = np.uint64(1)
 
 
@@ -66,12 +71,29 @@ def heat(state: State, least: int, often: float, least_hits: float) -> int:
         hits = float_of(row[Access.WORK])
         if hits < often * state.totals[Total.EVENTS] or hits < least_hits * state.totals[Total.WEIGHT]:
             continue
+        if often > 0 and hits * CHUNK * _ALONE < _cost_of(state, entry) * state.totals[Total.EVENTS]:
+            continue
         missing = _give_columns(state, entry)
         if missing == 0:
             row[Access.PLACE] |= HOT_BIT
             _find(state, entry)
         wanted += max(missing, np.int64(0))
     return wanted
+
+
+@helper
+def _cost_of(state: State, entry: int) -> float:
+    """Return the nanoseconds that a conjunction of a cluster takes for a chunk, by the first ones: bits that others need are shared."""
+    place = state.access.keys[entry, Access.PLACE]
+    at, end, count, bits = start_of(place), start_of(place) + words_in(place), np.int64(0), 0.0
+    while at < end and count < _FIRST:
+        head = np.int64(state.words.rows[at + HEAD])
+        for k in range(checks_in(head)):
+            code = code_in(np.int64(state.words.rows[place_of_check(head, at, np.int64(k))]))
+            bits += 1.0 / max(np.float64(state.predicates.uses[code]), 1.0)
+        at += length_of(head)
+        count += 1
+    return _TOGETHER + _BITS * bits / max(count, 1)
 
 
 @helper
