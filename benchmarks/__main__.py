@@ -25,6 +25,7 @@ BENCHMARKS: Final = {
     "lesubscribe": "benchmarks.lesubscribe",
     "opindex": "benchmarks.opindex",
     "amkh": "benchmarks.amkh",
+    "adaptive": "benchmarks.adaptive",
     "cayuga": "benchmarks.cayuga",
     "views": "benchmarks.dbnet.views",
     "network": "benchmarks.dbnet.network",

@@ -1,0 +1,1 @@
+"""Workloads that none of the papers has."""
