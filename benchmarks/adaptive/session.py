@@ -35,7 +35,7 @@ RATIO: Final = "ratio"
 STOPPED: Final = "stopped early"
 """Recorded, with the µs of an event, for a matcher that was far slower than the best."""
 
-_LEARNING: Final = (OWN, "dynamic", "amkh")  # what they do with events depends on those before
+_LEARNING: Final = (OWN, "dynamic", "static", "amkh")  # what they do with events depends on those before
 _USUAL: Final = {
     "flights": "flights.jsonl.zst",
     "quotes": "stock_quotes.jsonl.gz",
@@ -251,7 +251,9 @@ class AdaptiveSession(MatcherSession):
                     one.warm(events)
             limit = self.scale.stopped * min((one.last for one in entrants), default=inf)
             for one in [slow for slow in entrants if slow.last > limit and slow.label != OWN]:
-                is_settled = number >= _SETTLED and one.last > _FASTER * before[one.label]
+                # One slow batch may be a reorganisation that comes once.
+                is_slow = before[one.label] > limit and one.last > _FASTER * before[one.label]
+                is_settled = number >= _SETTLED and is_slow
                 if one.label not in _LEARNING or is_settled:
                     self._stop(entrants, one, one.last)
 

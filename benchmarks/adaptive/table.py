@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLUMNS: Final = (
-    (BATCHES, "µs an event,\nin batches"),
-    (SINGLE, "µs an event,\none a call"),
+    (BATCHES, "µs an event,\nbatches"),
+    (SINGLE, "µs an event,\na call"),
     (RATE, "subscriptions\nadded a second"),
     (BYTES, "bytes a\nsubscription"),
 )
@@ -30,9 +30,9 @@ _KINDS: Final = (BATCHES, SINGLE)
 def show(report: Report, experiments: Mapping[str, Experiment[Any]]) -> None:
     """Print one table, a row for each workload and matcher, and what became of the matchers as events changed."""
     console = Console(width=130)
-    headings = (*(heading for _, heading in _COLUMNS), "ratio,\nin batches", "ratio,\none a call")
+    headings = (*(heading for _, heading in _COLUMNS), "ratio,\nbatches", "ratio,\na call")
     table = table_of(("workload", "matcher"), headings)
-    for column in table.columns[:2]:
+    for column in table.columns[:3]:
         column.no_wrap = True
     for name, experiment in experiments.items():
         found = of_experiment(report.measurements, name)
@@ -62,7 +62,7 @@ def _row(cells: Mapping[tuple[str, str], float], label: str) -> list[str]:
     found = {name: cells.get((label, name)) for name, _ in _COLUMNS}
     row = ["-" if value is None else number(value) for value in found.values()]
     stopped = cells.get((label, STOPPED))
-    return row if stopped is None else [f"stopped: {number(stopped)}", *row[1:]]
+    return row if stopped is None else [f"stopped {number(stopped)}", *row[1:]]
 
 
 def _ratios(found: Sequence[Measurement], label: str) -> list[str]:
