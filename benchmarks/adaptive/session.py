@@ -46,6 +46,7 @@ _ADVICE: Final = "leave out --data, and only made-up workloads are measured"
 _ADDED: Final = 1 << 15  # subscriptions that are added at a time
 _FASTER: Final = 0.8  # of the batch before: a matcher that still gets faster is not stopped
 _SETTLED: Final = 3  # batches after which a matcher that learns from events may be stopped
+_STAYS: Final = 10  # batches in a row that are near the best: a change is over
 _BEHIND: Final = 3.0  # times the best; a matcher behind that takes part in one round
 
 
@@ -119,9 +120,11 @@ class Drift(Struct, frozen=True):
     after: tuple[float, ...]
 
     def recovered(self, within: float) -> int:
-        """Return the number of the first batch from which on three take, in the middle, `within` times the best."""
+        """Return the batch from which on the median of three takes `within` times the best, and does so ten times."""
         smooth = [median(self.after[i : i + 3]) for i in range(max(len(self.after) - 2, 1))]
-        return next(i for i, one in enumerate(smooth) if one <= within * min(smooth))
+        limit = within * min(smooth)
+        near = [all(one <= limit for one in smooth[i : i + _STAYS]) for i in range(len(smooth))]
+        return near.index(True) if True in near else len(self.after)
 
 
 class AdaptiveSession(MatcherSession):
@@ -316,7 +319,8 @@ class AdaptiveSession(MatcherSession):
 
     def _record_drift(self, label: str, found: Drift) -> None:
         each, batch = self.scale.drift_step, self.scale.drift_batch
-        self.record("before the change", label, 0, found.before, "µs")
+        by_batch = ", ".join(f"{one:.2f}" for one in found.after)
+        self.record("before the change", label, 0, found.before, "µs", after=by_batch)
         step = max(each // batch, 1)
         for first in range(0, len(found.after), step):
             taken = float(np.mean(found.after[first : first + step]))

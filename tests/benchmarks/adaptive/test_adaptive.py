@@ -99,9 +99,11 @@ def test_drift_is_told_by_steps_of_events(report: Report) -> None:
         assert steps == [40, 80]
 
 
-def test_a_change_is_over_when_three_batches_are_near_the_best() -> None:
-    assert Drift(1.0, (9.0, 1.0, 8.0, 1.2, 1.1, 1.0, 1.0)).recovered(1.3) == 1
+def test_a_change_is_over_when_batches_stay_near_the_best() -> None:
+    near = (1.2, 1.1, 1.0) * 4
+    assert Drift(1.0, (9.0, 1.0, 8.0, 9.0, 1.0, 9.0, 1.0, *near)).recovered(1.3) == 4
     assert Drift(1.0, (1.0, 1.0, 9.0)).recovered(1.3) == 0
+    assert Drift(1.0, (1.0, 1.0, 1.0, 9.0, 9.0)).recovered(1.3) == 5
 
 
 def test_a_matcher_that_is_far_slower_is_stopped_and_said() -> None:
