@@ -29,6 +29,7 @@ from tocsin.replay import numbered
 
 OWN: Final = "adaptive"
 BATCHES, SINGLE, RATE, BYTES = "events in batches", "one event", "build rate", "memory"
+WORK: Final = "checks per event"
 RATIO: Final = "ratio"
 """Of `adaptive` over the best of the others; `kind` is the measurement."""
 
@@ -288,6 +289,18 @@ class AdaptiveSession(MatcherSession):
                 one.single.append(one.timed_single(rows))
 
     def _record(self, entrants: Sequence[Entrant]) -> None:
+        for one in entrants:
+            if one.label == OWN:  # what it did, to explain the figures
+                details = one.matcher.stats().details
+                work = details.get(WORK, 0.0)
+                self.record(
+                    WORK,
+                    OWN,
+                    self.count,
+                    work,
+                    "an event",
+                    **{key: float(value) for key, value in details.items()},
+                )
         for name, figure in ((BATCHES, "batches"), (SINGLE, "single")):
             best: dict[str, float] = {one.label: min(getattr(one, figure)) for one in entrants}
             for one in entrants:
