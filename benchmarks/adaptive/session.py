@@ -29,6 +29,7 @@ from tocsin.replay import numbered
 
 OWN: Final = "adaptive"
 BATCHES, SINGLE, RATE, BYTES = "events in batches", "one event", "build rate", "memory"
+MATCHES: Final = "matches"
 WORK: Final = "checks per event"
 RATIO: Final = "ratio"
 """Of `adaptive` over the best of the others; `kind` is the measurement."""
@@ -286,6 +287,8 @@ class AdaptiveSession(MatcherSession):
                 one.batches.append(one.timed(batches, None if number else found.append))
                 if found:
                     self._agreement.check(self.experiment, one.label, found)
+                    matches = np.concatenate(found, axis=1)[0].mean()
+                    self.record(MATCHES, one.label, self.count, float(matches), "an event")
                 one.single.append(one.timed_single(rows))
 
     def _record(self, entrants: Sequence[Entrant]) -> None:
