@@ -122,10 +122,10 @@ class Drift(Struct, frozen=True):
     after: tuple[float, ...]
 
     def recovered(self, within: float) -> int:
-        """Return the batch from which on the median of three takes `within` times the best, and does so ten times."""
+        """Return the first batch within so many times the best after which the median of three is, too, ten times."""
         smooth = [median(self.after[i : i + 3]) for i in range(max(len(self.after) - 2, 1))]
         limit = within * min(smooth)
-        near = [all(one <= limit for one in smooth[i : i + _STAYS]) for i in range(len(smooth))]
+        near = [self.after[i] <= limit and max(smooth[i : i + _STAYS]) <= limit for i in range(len(smooth))]
         return near.index(True) if True in near else len(self.after)
 
 

@@ -156,15 +156,18 @@ def one_differs(count: int) -> DrawnWorkload:
 def hot_half(first: int) -> DrawnWorkload:
     """Return subscriptions of two equalities and a bound, and events in which six attributes, from `first` on, are hot.
 
-    Half of the constants are the value 0, which nine of ten events have on a hot attribute, and hardly any on another.
+    One equality is on the first six attributes, the other on the last six. Half of the constants are the value 0, which
+    nine of ten events have on a hot attribute, and none on another: each subscription has an equality that is rarely true.
     """
-    is_hot = (np.arange(_NAMES) >= first) & (np.arange(_NAMES) < first + _NAMES // 2)
+    half = _NAMES // 2
+    is_hot = (np.arange(_NAMES) >= first) & (np.arange(_NAMES) < first + half)
 
     def subscriptions(random: Generator, rows: int) -> Ragged:
-        attributes = Choice(_NAMES).distinct(random, rows, 3)
+        attributes = Choice(half).distinct(random, rows, 2)
+        attributes = np.column_stack([attributes, random.integers(half, _NAMES, rows)]).astype(np.int32)
         values = _half_zero(random, (rows, 3), 0.5)
-        ops = np.tile(np.array([Op.EQ, Op.EQ, Op.LE], dtype=np.int8), (rows, 1))
-        values[:, 2] = random.integers(0, _VALUES // 4, rows)
+        ops = np.tile(np.array([Op.EQ, Op.LE, Op.EQ], dtype=np.int8), (rows, 1))
+        values[:, 1] = random.integers(0, _VALUES // 4, rows)
         return Ragged.even(attributes, ops, values, values)
 
     def events(random: Generator, rows: int) -> Ragged:

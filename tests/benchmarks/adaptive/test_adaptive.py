@@ -102,6 +102,7 @@ def test_drift_is_told_by_steps_of_events(report: Report) -> None:
 def test_a_change_is_over_when_batches_stay_near_the_best() -> None:
     near = (1.2, 1.1, 1.0) * 4
     assert Drift(1.0, (9.0, 1.0, 8.0, 9.0, 1.0, 9.0, 1.0, *near)).recovered(1.3) == 4
+    assert Drift(1.0, (9.0, *near)).recovered(1.3) == 1
     assert Drift(1.0, (1.0, 1.0, 9.0)).recovered(1.3) == 0
     assert Drift(1.0, (1.0, 1.0, 1.0, 9.0, 9.0)).recovered(1.3) == 5
 
