@@ -11,6 +11,7 @@ from tocsin.matching._kernels.single_event import SingleEvent, SingleEventAddres
 from tocsin.matching.adaptive import state as arrays
 from tocsin.matching.adaptive._kernels.adaptation import gather_suspects, scale_weights
 from tocsin.matching.adaptive._kernels.dense import heat
+from tocsin.matching.adaptive._kernels.expectations import TOGETHER
 from tocsin.matching.adaptive._kernels.matching import match
 from tocsin.matching.adaptive._kernels.placement import forget, keep, recall, settle, withdraw
 from tocsin.matching.adaptive.planning import plan
@@ -38,8 +39,11 @@ _LEAST_REVIEWED: Final = 0.25  # besides, for each event,
 _MOST_EFFORT: Final = 2.0  # times more where many move
 _FRUITFUL: Final = 0.05  # share of reviewed conjunctions that move, from which on more are reviewed
 _LEAST_EFFORT: Final = 1.0 / 64
+_MOSTLY: Final = (
+    0.25  # share of the cost that hot clusters have, from which on all conjunctions are examined after a plan
+)
 _STEP: Final = 4_096  # conjunctions that are reviewed at once
-_SWEPT_WITHIN: Final = 400_000  # events in which all conjunctions are examined after a plan
+_SWEPT_WITHIN: Final = 50_000  # events in which all conjunctions are examined after a plan
 
 
 class Thresholds(Struct, frozen=True):
@@ -253,18 +257,14 @@ class Adaptive(StoredMatcher):
         checks = float(state.totals[Total.CHECKS]) - self._checks_before
         counted = float(state.totals[Total.COUNTED]) - self._counted_before
         per_event = checks / max(counted, 1.0)
-        if (
-            self._since >= self._until_plan
-            and state.tops[Top.DRAWN] >= self._thresholds.drawn
-            and per_event > self._thresholds.checks
-        ):
-            drawn = state.review.drawn[: min(int(state.tops[Top.DRAWN]), arrays.DRAWN)]
-            self._state, made = plan(state, drawn, -per_event / len(drawn), self._scratch)
-            self._plans += 1
+        if self._since >= self._until_plan and state.tops[Top.DRAWN] >= self._thresholds.drawn:
+            hot = self._draw_hot()
+            together = len(hot) / _SAMPLE * int(self._store.counters[StoreCounter.LIVE]) * TOGETHER
+            if per_event + together > self._thresholds.checks:
+                self._plan(per_event, together, hot)
             self._checks_before += checks
             self._counted_before += counted
             self._since = 0
-            self._effort = _MOST_EFFORT if made else self._effort
             self._until_plan = min(2 * self._until_plan, 128 * self._thresholds.events)
             self._state.tops[Top.DRAWN] = 0
         self._owed += events * self._effort * (_LEAST_REVIEWED + per_event * _EFFORT)
@@ -273,6 +273,31 @@ class Adaptive(StoredMatcher):
             self._owed = 0.0
         held = int(self._store.counters[StoreCounter.LIVE])
         self._sweep(min(events * (1 + held // _SWEPT_WITHIN), _STEP * max(events // 64, 1)))
+
+    def _draw_hot(self) -> Keys:
+        """Return the conjunctions of hot clusters among some that are drawn of all."""
+        held = np.flatnonzero(self._store.rows[: self._store.counters[StoreCounter.TOP], Stored.PATH] >= 0)
+        if not self._state.dense.used[DenseCount.HOT] or not len(held):
+            return held[:0]
+        drawn = held[(np.arange(_SAMPLE) * len(held)) // _SAMPLE]
+        places = self._state.access.keys[self._store.rows[drawn, Stored.PATH], arrays.Access.PLACE]
+        return np.asarray(drawn[places & arrays.HOT_BIT > 0])
+
+    def _plan(self, alone: float, together: float, hot: Keys) -> None:
+        """Plan for what an event is checked against, by itself and together with others, each as often as it costs something."""
+        state = self._state
+        drawn = state.review.drawn[: min(int(state.tops[Top.DRAWN]), arrays.DRAWN)]
+        share = together / (alone + together)
+        drawn, hot = (
+            drawn[: int(arrays.DRAWN * (1.0 - share)) + 1],
+            hot[:: max(int(len(hot) / (share * _SAMPLE + 1)), 1)],
+        )
+        sample = np.concatenate([drawn, hot.astype(np.int32)])
+        self._state, made = plan(state, sample, -(alone + together) / len(sample), self._scratch)
+        self._plans += 1
+        if made:
+            self._effort = _MOST_EFFORT
+            self._swept = 0 if share > _MOSTLY else self._swept
 
     def _review(self, budget: int, events: int) -> None:
         """Examine up to so many conjunctions of the clusters that were noted, and move those that have better paths.

@@ -13,7 +13,7 @@ from tocsin.matching.adaptive._kernels.clusters import (
     start_of,
     words_in,
 )
-from tocsin.matching.adaptive._kernels.expectations import chance_of_path
+from tocsin.matching.adaptive._kernels.expectations import chance_of_path, cost_of
 from tocsin.matching.adaptive._kernels.predicates import float_of, with_float
 from tocsin.matching.adaptive.state import (
     INSIDE,
@@ -72,9 +72,10 @@ def draw(
             continue
         size, at, found = copy_codes(state, numbers[i], scratch), sample.count[0], np.int64(0)
         best, _, _ = choose(state, scratch, scratch[size:], size)
+        best = cost_of(state, best)
         weight = scale
         if scale < 0:
-            weight = -scale / max(chance_of_path(state, entry), best, 1e-9)
+            weight = -scale / max(cost_of(state, chance_of_path(state, entry)), best, 1e-9)
         for j in range(size):
             code = scratch[j]
             tag = state.predicates.entries.keys[code, Code.TAG]
@@ -82,7 +83,9 @@ def draw(
             if (INSIDE >> op) & 1 and op != Op.EQ and state.slots.rows[slot, Slot.GRID] == 0:
                 demand[slot] += weight * best
             slot, part = dimension(state, code)
-            if slot < 0 or state.slots.rows[slot, Slot.FIELD] % FIELDS == Field.TEXT:
+            # A level of cells has no field. A string passes several tests of a field, so that these make poor keys.
+            field = state.slots.rows[slot, Slot.FIELD] if slot >= 0 else np.int64(Field.TEXT)
+            if field >= 0 and field % FIELDS == Field.TEXT:
                 continue
             found = _insert(sample, found, slot, chance_of(state, code, slot, part))
         if found >= 2:

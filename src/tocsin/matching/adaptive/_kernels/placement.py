@@ -31,7 +31,7 @@ from tocsin.matching.adaptive._kernels.clusters import (
     take_out,
     words_in,
 )
-from tocsin.matching.adaptive._kernels.expectations import chance_of_path, expected, presence
+from tocsin.matching.adaptive._kernels.expectations import chance_of_path, cost_of, expected, presence
 from tocsin.matching.adaptive._kernels.predicates import decode, intern, release_code
 from tocsin.matching.adaptive.state import (
     BOUNDS,
@@ -102,7 +102,7 @@ def settle(state: State, expressions: Expressions, start: int, step: int, scratc
         choice = choose(state, scratch, scratch[size:], size)
         freed = np.int64(0)
         if old >= 0:
-            if choice[0] >= BETTER * chance_of_path(state, old):
+            if choice[0] >= BETTER * cost_of(state, chance_of_path(state, old)):
                 continue
             freed = words_in(state.access.keys[old, Access.PLACE])
         first, second = key_of(state, scratch, size, choice, True)
