@@ -31,6 +31,7 @@ from tocsin.structures.addresses import Addressed
 
 _NONE: Final = np.zeros(2, dtype=np.int64)
 _LEAST: Final = 1_024  # words that clusters grow by
+_SLOTS: Final = 256  # there are few, once most attributes have come
 _SAMPLE: Final = 1_024  # conjunctions that a plan is made for
 _HALF_LIFE: Final = 20_000  # events after which an event counts for half
 _HEAVY: Final = 2.0**60
@@ -176,7 +177,7 @@ class Adaptive(StoredMatcher):
         most = min(predicates, 1 << 14) + 2 * size + len(expressions.keys) + members
         left = min(left, 1 << 14)
         state = arrays.with_codes(self._state, 2 * most + 8)
-        state = arrays.with_slots(state, 2 * most + 8)
+        state = arrays.with_slots(state, 2 * (min(predicates, _SLOTS) + 2 * size + members) + 8)
         state = arrays.with_access(state, left + 1)
         state = arrays.with_lists(state, 0, members)
         words = max(int(state.tops[Top.NEEDED]), _LEAST, 2 * (most + 3 * left))
@@ -257,7 +258,8 @@ class Adaptive(StoredMatcher):
         checks = float(state.totals[Total.CHECKS]) - self._checks_before
         counted = float(state.totals[Total.COUNTED]) - self._counted_before
         per_event = checks / max(counted, 1.0)
-        if self._since >= self._until_plan and state.tops[Top.DRAWN] >= self._thresholds.drawn:
+        is_known = state.tops[Top.DRAWN] >= self._thresholds.drawn or state.dense.used[DenseCount.HOT] > 0
+        if self._since >= self._until_plan and is_known:
             hot = self._draw_hot()
             together = len(hot) / _SAMPLE * int(self._store.counters[StoreCounter.LIVE]) * TOGETHER
             if per_event + together > self._thresholds.checks:
@@ -293,6 +295,8 @@ class Adaptive(StoredMatcher):
             hot[:: max(int(len(hot) / (share * _SAMPLE + 1)), 1)],
         )
         sample = np.concatenate([drawn, hot.astype(np.int32)])
+        if not len(sample):
+            return
         self._state, made = plan(state, sample, -(alone + together) / len(sample), self._scratch)
         self._plans += 1
         if made:

@@ -20,7 +20,9 @@ COSTS: Final = Costs(table=3.0, attribute=1.0, misses=0.0, create=1.5)
 
 _GRID: Final = 24.0  # checks: to find the cells of a value
 _CELL: Final = 2.7  # how much wider than an interval its cell is, on average
-_LEAST_SAVED: Final = 0.25  # of the events that would reach a conjunction without the grid
+_LEAST_VALUES: Final = 8  # of events, to judge by
+_LEAST_SAVED: Final = 0.25  # of the events that would reach a conjunction without the grid,
+_LEAST_SAVED_OF_FEW: Final = 0.4  # or where that is judged by a few values
 MOST_TABLES: Final = 256
 _AT_ONCE: Final = 32
 _LEAST_BOUNDS: Final = 8
@@ -68,10 +70,17 @@ def _wanted(state: State, demand: Float64s, numbers: Int32s, scratch: Int64s) ->
         ends = np.sort(np.concatenate([lows[lows > arrays.LOWEST], highs[highs < arrays.HIGHEST - 1] + 1]))
         if not len(ends):
             continue
-        # An interval is a part of its cell, and cells are as wide as events' values are taken to be: like the ends.
-        shares = (np.searchsorted(ends, highs, "right") - np.searchsorted(ends, lows)) / len(ends)
+        values = state.slots.drawn[slot]
+        values = np.sort(values[values < arrays.HIGHEST])
+        least = _LEAST_SAVED_OF_FEW
+        if len(values) < _LEAST_VALUES:
+            values, least = (
+                ends,
+                _LEAST_SAVED,
+            )  # before there are events, they are taken to be like the ends of intervals
+        shares = (np.searchsorted(values, highs, "right") - np.searchsorted(values, lows)) / len(values)
         saved = 1.0 - np.minimum(_CELL * shares, 1.0).mean()
-        if saved > _LEAST_SAVED and demand[slot] * saved > COSTS.create * _GRID:
+        if saved > least and demand[slot] * saved > COSTS.create * _GRID:
             found[slot] = np.unique(ends)
     return found
 

@@ -39,6 +39,7 @@ EVERY_EVENT: Final = -1  # the key of the access path of conjunctions that every
 ABSENT: Final = -2  # for a code: the slot has no value; -1 is a value that no equality asks for
 ALWAYS: Final = 0  # the entry of the access path that every event reaches
 LEVELS: Final = 12
+VALUES: Final = 16  # of a slot that are kept, a power of two
 MOST_WORDS: Final = 2**31 - 1
 MOST_EVENTS: Final = (1 << 15) - 1  # that can be numbered
 CHUNK: Final = 512  # events that are matched together
@@ -170,6 +171,7 @@ class Slots(NamedTuple):
     of: Int32s  # by field: its slot, plus one
     rows: Int64s  # [slots, Slot]
     seen: Float64s  # [slots] weighted events that have a value there
+    drawn: Int64s  # [slots, VALUES] values of events that were counted; HIGHEST where there is none yet
     values: Int64s  # [slots, Value] of the event at hand
 
 
@@ -304,6 +306,7 @@ def new_state() -> State:
             np.zeros(64, dtype=np.int32),
             np.zeros((64, len(Slot)), dtype=np.int64),
             np.zeros(64),
+            np.full((64, VALUES), HIGHEST, dtype=np.int64),
             absent(np.zeros((64, len(Value)), dtype=np.int64)),
         ),
         access,
@@ -388,8 +391,9 @@ def with_attributes(state: State, attributes: int) -> State:
 def with_slots(state: State, more: int) -> State:
     """Return the state with room for so many more slots."""
     slots, before = state.slots, len(state.slots.values)
-    slots = grown(slots, ("rows", "seen", "values"), int(state.tops[Top.SLOTS]) + more)
+    slots = grown(slots, ("rows", "seen", "drawn", "values"), int(state.tops[Top.SLOTS]) + more)
     absent(slots.values[before:])
+    slots.drawn[before:] = HIGHEST
     return state if slots is state.slots else state._replace(slots=slots)
 
 

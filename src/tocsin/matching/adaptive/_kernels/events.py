@@ -19,6 +19,7 @@ from tocsin.matching.adaptive.state import (
     NO_CODE,
     OP_BITS,
     ORDER,
+    VALUES,
     Code,
     GridRow,
     Link,
@@ -134,6 +135,8 @@ def _look_up(state: State) -> None:
         slot = np.int64(touched[i])
         if is_counted(state):
             state.slots.seen[slot] += weight
+            drawn = np.int64(state.totals[Total.COUNTED]) & (VALUES - 1)
+            state.slots.drawn[slot, drawn] = values[slot, Value.LOW]
         if state.slots.rows[slot, Slot.EQUALITIES] == 0:
             continue
         if values[slot, Value.LOW] == values[slot, Value.HIGH]:

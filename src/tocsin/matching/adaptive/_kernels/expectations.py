@@ -16,10 +16,12 @@ from tocsin.matching.adaptive.state import (
     CELL,
     CODE_BITS,
     EVERY_EVENT,
+    HIGHEST,
     INSIDE,
     OP_BITS,
     PRESENCE,
     SLOT_MASK,
+    VALUES,
     WIDEST,
     Access,
     Code,
@@ -76,8 +78,20 @@ def expected(state: State, code: int) -> float:
         grid = state.slots.rows[slot, Slot.GRID]
         if grid > 0:
             return there * share_inside(state, grid - 1, keys[code, Code.LOW], keys[code, Code.HIGH])
-        return there * _RANGE
+        return there * _share_drawn(state, slot, keys[code, Code.LOW], keys[code, Code.HIGH])
     return there * _NEGATIVE
+
+
+@helper
+def _share_drawn(state: State, slot: int, low: int, high: int) -> float:
+    """Return the share of a slot's values that is expected in an interval, by those that were drawn of events."""
+    inside, known = _RANGE, 1.0
+    for i in range(VALUES):
+        value = state.slots.drawn[slot, i]
+        if value != HIGHEST:
+            known += 1.0
+            inside += low <= value <= high
+    return inside / known
 
 
 @helper
