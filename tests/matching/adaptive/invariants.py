@@ -22,6 +22,7 @@ from tocsin.matching.adaptive.state import (
     SLOT_MASK,
     Access,
     Code,
+    Posting,
     Slot,
     State,
     Stored,
@@ -136,6 +137,12 @@ def _points(state: State, code: int) -> list[int]:
     """Return the codes of the members of a list that is an access path, by its links."""
     first, count, links = state.lists[state.predicates.entries.keys[code, Code.LOW]].tolist()
     assert first >= 0
-    rows = state.links.rows[links : links + count]
-    assert (rows[:, 2] == code).all()
-    return [int(point) for point in rows[:, 3]]
+    entry = (int(state.predicates.entries.keys[code, Code.USE]) & 0xFFFFFFFF) - 1
+    points = []
+    for link in range(links, links + count):
+        point, position = state.links.rows[link].tolist()
+        begin = int(state.predicates.linked[point]) - 1
+        assert 0 < position <= state.postings.rows[begin, Posting.ENTRY]
+        assert state.postings.rows[begin + position].tolist() == [entry, link]
+        points.append(point)
+    return points

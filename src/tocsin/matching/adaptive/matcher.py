@@ -181,7 +181,8 @@ class Adaptive(StoredMatcher):
         state = arrays.with_access(state, left + 1)
         state = arrays.with_lists(state, 0, members)
         words = max(int(state.tops[Top.NEEDED]), _LEAST, 2 * (most + 3 * left))
-        state.tops[[Top.NEEDED, Top.NEEDED_MEMBERS]] = 0
+        state = arrays.with_postings(state, max(int(state.tops[Top.NEEDED_POSTINGS]), _LEAST))
+        state.tops[[Top.NEEDED, Top.NEEDED_MEMBERS, Top.NEEDED_POSTINGS]] = 0
         self._state = arrays.with_words(state, words)
 
     def _withdraw(self, expressions: Expressions) -> None:

@@ -136,6 +136,7 @@ class Top(IntEnum):
     UNCOUNTED = 8  # of an event's number, the bits of which none is set if the event is counted
     NEEDED_MEMBERS = 9  # room that the last kernel wanted for members of lists
     WIDEST = 10  # codes of the widest conjunction that was added
+    NEEDED_POSTINGS = 11  # room that the last kernel wanted for postings
 
 
 class ListRow(IntEnum):
@@ -147,12 +148,17 @@ class ListRow(IntEnum):
 
 
 class Link(IntEnum):
-    """Columns of `State.links.rows`: that a value is in a list which is an access path."""
+    """Columns of `State.links.rows`: for each member of a list that is an access path, where the value leads to it."""
 
-    NEXT = 0
-    PREVIOUS = 1
-    LIST = 2  # the code of `in`
-    POINT = 3  # the code of the equality with the member
+    POINT = 0  # the code of the equality with the member
+    POSITION = 1  # in the value's postings
+
+
+class Posting(IntEnum):
+    """Columns of `State.postings.rows`: the lists that have a value, behind a row with their number and the class of the block."""
+
+    ENTRY = 0  # of the list's access path; of the first row, how many there are
+    LINK = 1  # the row that says where this one is; of the first row, the class
 
 
 class Predicates(NamedTuple):
@@ -160,7 +166,7 @@ class Predicates(NamedTuple):
 
     entries: HashIndex  # keys: `Code`
     uses: Int32s  # predicates of conjunctions, codes of access paths and links that name it
-    linked: Int32s  # of an equality: its first link, plus one
+    linked: Int32s  # of an equality: the first row of its postings, plus one
     bits: Int32s  # the row of its bits for a chunk of events, if `Dense.codes` has the code there
     marks: UInt16s  # whether the event at hand satisfies it: twice the event's number, one more if not; others are of earlier events
 
@@ -264,6 +270,7 @@ class State(NamedTuple):
     lists: Int64s  # [codes, ListRow]
     members: Blocks  # slots and keys, ascending
     links: Blocks
+    postings: Blocks
     room: Room
     dense: Dense
     review: Review
@@ -325,6 +332,7 @@ def new_state() -> State:
         np.zeros((8, len(ListRow)), dtype=np.int64),
         blocks.new_blocks(2),
         blocks.new_blocks(len(Link)),
+        blocks.new_blocks(len(Posting)),
         new_room(64),
         new_dense(),
         Review(np.zeros(SUSPECTS, dtype=np.int32), np.zeros(DRAWN, dtype=np.int32)),
@@ -435,6 +443,11 @@ def with_lists(state: State, codes: int, members: int) -> State:
         members=blocks.with_room(state.members, members),
         links=blocks.with_room(state.links, members),
     )
+
+
+def with_postings(state: State, rows: int) -> State:
+    """Return the state with room for so many more rows of postings."""
+    return state._replace(postings=blocks.with_room(state.postings, rows))
 
 
 def with_table(state: State, slots: tuple[int, ...], correlation: float) -> State:

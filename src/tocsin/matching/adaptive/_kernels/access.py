@@ -24,6 +24,7 @@ from tocsin.matching.adaptive.state import (
     GridRow,
     Link,
     ListRow,
+    Posting,
     Slot,
     State,
     Top,
@@ -31,7 +32,7 @@ from tocsin.matching.adaptive.state import (
 from tocsin.matching.encoding.codes import Op
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.array_types import Int64s
-from tocsin.structures.blocks import class_of
+from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper
 
 _LOW_HALF: Final = 0xFFFFFFFF
@@ -247,7 +248,7 @@ def entry_of(state: State, first: int, second: int, table: int) -> int:
     if code >= 0 and first & _LOW_HALF == NO_CODE and second < 0:
         _set_cluster(state, code, entry + 1)
         if state.predicates.entries.keys[code, Code.TAG] >> OP_BITS == Op.IN:
-            _link(state, code)
+            _link(state, code, entry)
     return entry
 
 
@@ -327,41 +328,79 @@ def _count_cell(state: State, slot: int, change: int) -> None:
 
 
 @helper
-def _link(state: State, code: int) -> None:
-    """Link the members of a list that is an access path with its code."""
+def postings_wanted(state: State, first: int, second: int) -> int:
+    """Return how many rows of postings it takes to make an access path, if that is by a list."""
+    code = code_at(first, second, np.int64(0))
+    keys, wanted = state.predicates.entries.keys, np.int64(0)
+    if code < 0 or second >= 0 or keys[code, Code.TAG] >> OP_BITS != Op.IN:
+        return wanted
+    row = state.lists[keys[code, Code.LOW]]
+    for m in range(row[ListRow.FIRST], row[ListRow.FIRST] + row[ListRow.COUNT]):
+        slot, key = state.members.rows[m, 0], state.members.rows[m, 1]
+        point = hash_index.find(state.predicates.entries, (np.int64(Op.EQ) << OP_BITS) | slot, key, key)
+        count = np.int64(0)
+        if point >= 0 and state.predicates.linked[point] > 0:
+            count = state.postings.rows[state.predicates.linked[point] - 1, Posting.ENTRY]
+        wanted += size_of(class_of(count + 2))
+    return wanted
+
+
+@helper
+def _link(state: State, code: int, entry: int) -> None:
+    """Have the members of a list that is an access path lead to it."""
     row, links = state.lists[state.predicates.entries.keys[code, Code.LOW]], state.links.rows
     first = blocks.take(state.links, class_of(row[ListRow.COUNT]))
     row[ListRow.LINKS] = first
     for m in range(row[ListRow.COUNT]):
-        slot, key = (
-            state.members.rows[row[ListRow.FIRST] + m, 0],
-            state.members.rows[row[ListRow.FIRST] + m, 1],
-        )
+        at = row[ListRow.FIRST] + m
+        slot, key = state.members.rows[at, 0], state.members.rows[at, 1]
         point = retain_code(state, (np.int64(Op.EQ) << OP_BITS) | slot, key, key)
         state.slots.rows[slot, Slot.LISTS] += 1
-        links[first + m, Link.LIST], links[first + m, Link.POINT] = code, point
-        before = np.int64(state.predicates.linked[point]) - 1
-        links[first + m, Link.NEXT], links[first + m, Link.PREVIOUS] = before, -1
-        if before >= 0:
-            links[before, Link.PREVIOUS] = first + m
-        state.predicates.linked[point] = first + m + 1
+        links[first + m, Link.POINT], links[first + m, Link.POSITION] = (
+            point,
+            _post(state, point, entry, first + m),
+        )
+
+
+@helper
+def _post(state: State, point: int, entry: int, link: int) -> int:
+    """Append an access path to the postings of a value; return its position."""
+    rows, begin = state.postings.rows, np.int64(state.predicates.linked[point]) - 1
+    if begin < 0:
+        class_ = class_of(np.int64(2))
+        begin = blocks.take(state.postings, class_)
+        rows[begin, Posting.ENTRY], rows[begin, Posting.LINK] = 0, class_
+    position, class_ = rows[begin, Posting.ENTRY] + 1, rows[begin, Posting.LINK]
+    if position + 1 > size_of(class_):
+        begin = blocks.moved(state.postings, begin, class_, position, class_of(position + 1))
+        rows[begin, Posting.LINK] = class_of(position + 1)
+    rows[begin, Posting.ENTRY] = position
+    rows[begin + position, Posting.ENTRY], rows[begin + position, Posting.LINK] = entry, link
+    state.predicates.linked[point] = begin + 1
+    return position
 
 
 @helper
 def _unlink(state: State, code: int) -> None:
-    row, links = state.lists[state.predicates.entries.keys[code, Code.LOW]], state.links.rows
+    """Have the members of a list lead to it no longer; the last of a value's postings takes the place of the one that goes."""
+    row, links, rows = (
+        state.lists[state.predicates.entries.keys[code, Code.LOW]],
+        state.links.rows,
+        state.postings.rows,
+    )
     first = row[ListRow.LINKS]
     for m in range(row[ListRow.COUNT]):
-        at = first + m
-        point, following, before = links[at, Link.POINT], links[at, Link.NEXT], links[at, Link.PREVIOUS]
-        if following >= 0:
-            links[following, Link.PREVIOUS] = before
-        if before >= 0:
-            links[before, Link.NEXT] = following
-        else:
-            state.predicates.linked[point] = following + 1
-        slot = state.members.rows[row[ListRow.FIRST] + m, 0]
-        state.slots.rows[slot, Slot.LISTS] -= 1
+        point, position = links[first + m, Link.POINT], links[first + m, Link.POSITION]
+        begin = np.int64(state.predicates.linked[point]) - 1
+        last = rows[begin, Posting.ENTRY]
+        for column in range(rows.shape[1]):
+            rows[begin + position, column] = rows[begin + last, column]
+        links[rows[begin + position, Posting.LINK], Link.POSITION] = position
+        rows[begin, Posting.ENTRY] = last - 1
+        if last == 1:
+            blocks.give(state.postings, begin, rows[begin, Posting.LINK])
+            state.predicates.linked[point] = 0
+        state.slots.rows[state.members.rows[row[ListRow.FIRST] + m, 0], Slot.LISTS] -= 1
         release_code(state, point)
     blocks.give(state.links, first, class_of(row[ListRow.COUNT]))
     row[ListRow.LINKS] = -1

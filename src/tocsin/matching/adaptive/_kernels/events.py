@@ -22,7 +22,7 @@ from tocsin.matching.adaptive.state import (
     VALUES,
     Code,
     GridRow,
-    Link,
+    Posting,
     Slot,
     State,
     Top,
@@ -272,11 +272,10 @@ def has_reached_all(state: State) -> bool:
 @helper
 def _reach_lists(state: State, point: int) -> None:
     """Reach the access paths by lists that have a value."""
-    links, link = state.links.rows, np.int64(state.predicates.linked[point]) - 1
-    while link >= 0:
-        code = links[link, Link.LIST]
-        _reach(state, (state.predicates.entries.keys[code, Code.USE] & _LOW_HALF) - 1)
-        link = links[link, Link.NEXT]
+    rows, begin = state.postings.rows, np.int64(state.predicates.linked[point]) - 1
+    if begin >= 0:
+        for at in range(begin + 1, begin + 1 + rows[begin, Posting.ENTRY]):
+            _reach(state, rows[at, Posting.ENTRY])
 
 
 @helper

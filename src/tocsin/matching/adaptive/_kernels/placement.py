@@ -12,6 +12,7 @@ from tocsin.matching.adaptive._kernels.access import (
     entry_of,
     is_implied,
     key_of,
+    postings_wanted,
     presence_key,
 )
 from tocsin.matching.adaptive._kernels.clusters import (
@@ -106,6 +107,11 @@ def settle(state: State, expressions: Expressions, start: int, step: int, scratc
                 continue
             freed = words_in(state.access.keys[old, Access.PLACE])
         first, second = key_of(state, scratch, size, choice, True)
+        postings = postings_wanted(state, first, second)
+        if state.postings.top[0] + postings > state.postings.rows.shape[0]:
+            state.tops[Top.NEEDED_POSTINGS] = postings
+            _release(state, scratch, size if is_new else np.int64(0))
+            return np.int64(i), count
         entry = entry_of(state, first, second, choice[2])
         if entry == old:
             continue
@@ -114,15 +120,20 @@ def settle(state: State, expressions: Expressions, start: int, step: int, scratc
             state.tops[Top.NEEDED] = words
             if is_empty(state, entry):
                 drop_entry(state, entry)
-            if is_new:
-                for j in range(size):
-                    release_code(state, scratch[j])
+            _release(state, scratch, size if is_new else np.int64(0))
             return np.int64(i), count
         write(state, number, entry, scratch, size)
         if old >= 0 and is_empty(state, old):
             drop_entry(state, old)
         count += 1
     return expressions.numbers.shape[0], count
+
+
+@helper
+def _release(state: State, codes: Int64s, count: int) -> None:
+    """Count one use less of each of the first codes."""
+    for j in range(count):
+        release_code(state, codes[j])
 
 
 @helper
@@ -246,8 +257,7 @@ def withdraw(state: State, numbers: Int64s, start: int, scratch: Int64s) -> int:
             return np.int64(i)
         if is_empty(state, entry):
             drop_entry(state, entry)
-        for j in range(size):
-            release_code(state, scratch[j])
+        _release(state, scratch, size)
     return numbers.shape[0]
 
 
