@@ -16,6 +16,28 @@ Step = tuple[str, object]
 """An action: `add` with texts, `remove` with a number, `match` with events, or something of the matcher's own."""
 
 
+TESTS = [
+    "in (1, 2, 7)",
+    "not in (1, 'x')",
+    "not in (0, 3)",
+    "in (2, 'x')",
+    "not between 1 and 2",
+    "is missing",
+    "is present",
+    "= 'x'",
+    "!= 'x'",
+    "< 'y'",
+    "contains 'x'",
+    "not contains 'y'",
+    "ends with 'y'",
+    f"= {2**60 + 1}",
+    f"> {2**60}",
+    "= true",
+    "> 2 * h",
+]
+"""Tests of an attribute, one of each kind that matchers treat in a way of its own."""
+
+
 def play(
     matcher: Matcher,
     steps: list[Step],

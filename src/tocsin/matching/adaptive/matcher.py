@@ -279,9 +279,11 @@ class Adaptive(StoredMatcher):
 
     def _draw_hot(self) -> Keys:
         """Return the conjunctions of hot clusters among some that are drawn of all."""
+        if not self._state.dense.used[DenseCount.HOT]:
+            return np.empty(0, dtype=np.int64)
         held = np.flatnonzero(self._store.rows[: self._store.counters[StoreCounter.TOP], Stored.PATH] >= 0)
-        if not self._state.dense.used[DenseCount.HOT] or not len(held):
-            return held[:0]
+        if not len(held):
+            return held
         drawn = held[(np.arange(_SAMPLE) * len(held)) // _SAMPLE]
         places = self._state.access.keys[self._store.rows[drawn, Stored.PATH], arrays.Access.PLACE]
         return np.asarray(drawn[places & arrays.HOT_BIT > 0])

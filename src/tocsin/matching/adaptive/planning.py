@@ -16,7 +16,7 @@ from tocsin.structures.array_types import Float64s, Int32s, Int64s
 from tocsin.structures.growth import grown
 
 COSTS: Final = Costs(table=3.0, attribute=1.0, misses=0.0, create=1.5)
-"""In checks of a conjunction, which take about four nanoseconds."""
+"""In checks of a conjunction, which take about six nanoseconds. Cache misses are not counted: on W0, 23 tables took less time than 9."""
 
 _GRID: Final = 24.0  # checks: to find the cells of a value
 _CELL: Final = 2.7  # how much wider than an interval its cell is, on average
@@ -71,13 +71,11 @@ def _wanted(state: State, demand: Float64s, numbers: Int32s, scratch: Int64s) ->
         if not len(ends):
             continue
         values = state.slots.drawn[slot]
-        values = np.sort(values[values < arrays.HIGHEST])
-        least = _LEAST_SAVED_OF_FEW
-        if len(values) < _LEAST_VALUES:
-            values, least = (
-                ends,
-                _LEAST_SAVED,
-            )  # before there are events, they are taken to be like the ends of intervals
+        values, least = np.sort(values[values < arrays.HIGHEST]), _LEAST_SAVED_OF_FEW
+        if (
+            len(values) < _LEAST_VALUES
+        ):  # before there are events, they are taken to be like the ends of intervals
+            values, least = ends, _LEAST_SAVED
         shares = (np.searchsorted(values, highs, "right") - np.searchsorted(values, lows)) / len(values)
         saved = 1.0 - np.minimum(_CELL * shares, 1.0).mean()
         if saved > least and demand[slot] * saved > COSTS.create * _GRID:

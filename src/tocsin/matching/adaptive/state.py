@@ -1,7 +1,7 @@
 """The arrays that the adaptive matcher is made of.
 
 A *code* is the number of a distinct predicate; conjunctions are lists of codes. A *slot* is what an event may have a value in: a
-field of an attribute, or a level of cells of such a field (see `Grid`). A *cluster* holds the conjunctions with one access path.
+field of an attribute, or a level of cells of such a field (see `Grids`). A *cluster* holds the conjunctions with one access path.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Slot(IntEnum):
 
 
 class Value(IntEnum):
-    """Columns of `Slots.values` and `Event.more`."""
+    """Columns of `Slots.values` and `Room.more`."""
 
     LOW = 0  # where the value lies: between two neighbouring keys, or at one
     HIGH = 1
