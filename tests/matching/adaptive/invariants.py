@@ -14,6 +14,7 @@ from tocsin.matching.adaptive.state import (
     BOUNDS_BIT,
     CELL,
     CODE_BITS,
+    DIVIDED_BIT,
     NO_CODE,
     OP_BITS,
     PRESENCE,
@@ -22,7 +23,9 @@ from tocsin.matching.adaptive.state import (
     SLOT_MASK,
     Access,
     Code,
+    Division,
     Posting,
+    Section,
     Slot,
     State,
     Stored,
@@ -96,8 +99,11 @@ def _check_way(state: State, entry: int, keys: list[int]) -> None:
 def _check_cluster(state: State, entry: int, placed: dict[int, tuple[int, int]], uses: Counter[int]) -> int:
     """Note the conjunctions of a cluster, and what codes they use; return how many there are."""
     place, gone = state.access.keys[entry, [Access.PLACE, Access.WORK]].tolist()
-    start, words = place >> 32, place & 0x7FFFFFFF
+    start, words = place >> 32, place & (DIVIDED_BIT - 1)
     at, dead, count = 0, 0, 0
+    sections = _sections_of(state, entry) if place & DIVIDED_BIT else []
+    if sections:
+        gone = int(state.divisions.rows[gone & 0xFFFFFFFF, Division.GONE])
     while at < words:
         first, head, number = state.words.rows[start + at : start + at + 3].tolist()
         size, checks = head & SIZE_MASK, (head >> SIZE_BITS) & SIZE_MASK
@@ -109,12 +115,50 @@ def _check_cluster(state: State, entry: int, placed: dict[int, tuple[int, int]],
             assert number not in placed
             placed[number] = (entry, at)
             rest = state.words.rows[start + at + 3 + bounds : start + at + length].tolist()
-            uses.update(code if code >= 0 else -1 - code for code in ([first] if checks else []) + rest)
+            codes = [code if code >= 0 else -1 - code for code in ([first] if checks else []) + rest]
+            uses.update(codes)
+            _check_sections(state, sections, at, codes[:checks])
             count += 1
         at += length
     assert at == words
     assert dead == gone & 0xFFFFFFFF
     return count
+
+
+def _sections_of(state: State, entry: int) -> list[list[int]]:
+    """Return the sections of a divided cluster; they hold its first conjunctions, each once, and lead to one another."""
+    row = state.divisions.rows[state.access.keys[entry, Access.WORK] & 0xFFFFFFFF]
+    assert row[Division.ENTRY] == entry
+    first, count = row[[Division.FIRST, Division.SECTIONS]].tolist()
+    sections: list[list[int]] = state.divisions.sections[first : first + count].tolist()
+    end = 0
+    for number, section in enumerate(sections):
+        assert number < section[Section.NEXT] <= count
+        if section[Section.END] > section[Section.BEGIN]:
+            assert section[Section.BEGIN] == end
+            end = section[Section.END]
+            assert section[Section.NEXT] == number + 1
+    assert end == row[Division.WORDS]
+    return sections
+
+
+def _check_sections(state: State, sections: list[list[int]], at: int, checks: list[int]) -> None:
+    """Check that all sections around a conjunction have its bounds."""
+    leaf = next(
+        (i for i, section in enumerate(sections) if section[Section.BEGIN] <= at < section[Section.END]), -1
+    )
+    for section in (
+        s for i, s in enumerate(sections) if i <= leaf < s[Section.NEXT] and s[Section.SLOTS] != -1
+    ):
+        slots = section[Section.SLOTS]
+        bounds = [(slots & 0xFFFFFFFF, section[Section.LOW], section[Section.HIGH])]
+        if slots >= 0:
+            bounds.append((slots >> 32, section[Section.SECOND_LOW], section[Section.SECOND_HIGH]))
+        for slot, low, high in bounds:
+            assert any(
+                int(row[Code.TAG]) & SLOT_MASK == slot and low <= row[Code.LOW] and row[Code.HIGH] <= high
+                for row in state.predicates.entries.keys[checks]
+            )
 
 
 def _check_codes(state: State, uses: Counter[int]) -> None:

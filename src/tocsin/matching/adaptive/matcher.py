@@ -9,13 +9,23 @@ from msgspec import Struct
 
 from tocsin.matching._kernels.single_event import SingleEvent, SingleEventAddress
 from tocsin.matching.adaptive import state as arrays
-from tocsin.matching.adaptive._kernels.adaptation import gather_suspects, scale_weights
+from tocsin.matching.adaptive._kernels.adaptation import draw, gather_suspects, scale_weights
 from tocsin.matching.adaptive._kernels.dense import heat
-from tocsin.matching.adaptive._kernels.expectations import TOGETHER
 from tocsin.matching.adaptive._kernels.matching import match
 from tocsin.matching.adaptive._kernels.placement import forget, keep, recall, settle, withdraw
+from tocsin.matching.adaptive.dividing import MOST_AT_ONCE, Sizes, divide
 from tocsin.matching.adaptive.planning import plan
-from tocsin.matching.adaptive.state import LEVELS, DenseCount, State, Stored, Top, Total, new_state
+from tocsin.matching.adaptive.state import (
+    LEVELS,
+    Access,
+    DenseCount,
+    Division,
+    State,
+    Stored,
+    Top,
+    Total,
+    new_state,
+)
 from tocsin.matching.base import longer
 from tocsin.matching.batches import IdArray
 from tocsin.matching.conjunction_store import state as conjunction_store
@@ -23,6 +33,7 @@ from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.le_subscribe.tables import new_sample
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.stored_matcher import StoredMatcher, check_sizes
@@ -30,11 +41,13 @@ from tocsin.structures import hash_index
 from tocsin.structures.addresses import Addressed
 
 _NONE: Final = np.zeros(2, dtype=np.int64)
+_LOW_HALF: Final = 0xFFFFFFFF
 _LEAST: Final = 1_024  # words that clusters grow by
 _SLOTS: Final = 256  # there are few, once most attributes have come
 _SAMPLE: Final = 1_024  # conjunctions that a plan is made for
 _HALF_LIFE: Final = 20_000  # events after which an event counts for half
 _HEAVY: Final = 2.0**60
+_ALONE: Final = 0.05  # of the events are taken to come alone at least
 _EFFORT: Final = 0.004  # conjunctions that are reviewed for each that is checked,
 _LEAST_REVIEWED: Final = 0.25  # besides, for each event,
 _MOST_EFFORT: Final = 2.0  # times more where many move
@@ -43,8 +56,11 @@ _LEAST_EFFORT: Final = 1.0 / 64
 _MOSTLY: Final = (
     0.25  # share of the cost that hot clusters have, from which on all conjunctions are examined after a plan
 )
+_LOOKED_AT: Final = 256  # clusters that may be divided, at a time
 _STEP: Final = 4_096  # conjunctions that are reviewed at once
-_SWEPT_WITHIN: Final = 50_000  # events in which all conjunctions are examined after a plan
+_SWEPT_WITHIN: Final = 50_000  # events in which all conjunctions are examined after a plan,
+_LIKELY: Final = 0.25  # share of conjunctions that a sweep is taken to move before it has begun
+_WORTH: Final = 0.02  # or so many for each check of an event that may be saved
 
 
 class Thresholds(Struct, frozen=True):
@@ -59,11 +75,20 @@ class Thresholds(Struct, frozen=True):
     words: int = 32  # of a cluster that is
     often: float = 1.0 / 256  # of the events reach it at least,
     hits: float = 4.0  # and so many have
+    sizes: Sizes = Sizes()  # of clusters that are divided into sections, and of these
 
 
 DEFAULT: Final = Thresholds()
 EAGER: Final = Thresholds(
-    counted=1, planned=64, events=1, drawn=1, checks=0.0, together=1, words=1, often=0.0
+    counted=1,
+    planned=64,
+    events=1,
+    drawn=1,
+    checks=0.0,
+    together=1,
+    words=1,
+    often=0.0,
+    sizes=Sizes(words=8, saved=0.0, section=2, few=1, share=100.0),
 )
 """Thresholds at which everything is done at the first opportunity."""
 
@@ -90,8 +115,11 @@ class Adaptive(StoredMatcher):
         self._plans = 0
         self._effort = _MOST_EFFORT  # how much is reviewed, in proportion to what is checked
         self._owed = 0.0  # conjunctions to be reviewed
+        self._cost = 0.0  # of an event, in checks, when that was last counted
+        self._swept_well = 0.0  # share of the conjunctions examined since a plan that moved
         self._offset = 0  # in the cluster that is reviewed
         self._moved = 0
+        self._undivided: dict[int, int] = {}  # words of clusters that it does not pay to divide
 
     # adding and removing
 
@@ -141,7 +169,8 @@ class Adaptive(StoredMatcher):
         end = min(self._swept + budget, int(self._store.counters[StoreCounter.TOP]))
         if self._swept < end:
             placed = self._store.rows[self._swept : end, Stored.PATH] >= 0
-            self._move(np.flatnonzero(placed) + self._swept)
+            moved = self._move(np.flatnonzero(placed) + self._swept) / (end - self._swept)
+            self._swept_well += (moved - self._swept_well) * min((end - self._swept) / _STEP, 1.0)
             self._swept = end
 
     def _move(self, numbers: Keys) -> int:
@@ -255,15 +284,23 @@ class Adaptive(StoredMatcher):
         state.totals[Total.WEIGHT] *= 2.0 ** (events / _HALF_LIFE)
         if state.totals[Total.WEIGHT] > _HEAVY:
             scale_weights(state, 1.0 / float(state.totals[Total.WEIGHT]))
+        self._count_alone(events)
         self._since += events
         checks = float(state.totals[Total.CHECKS]) - self._checks_before
         counted = float(state.totals[Total.COUNTED]) - self._counted_before
         per_event = checks / max(counted, 1.0)
         is_known = state.tops[Top.DRAWN] >= self._thresholds.drawn or state.dense.used[DenseCount.HOT] > 0
-        if self._since >= self._until_plan and is_known:
+        if self._since >= self._until_plan and is_known and self._divide_some(events):
+            # What conjunctions of these clusters cost is not known before some events have come.
+            self._since = 0
+            self._checks_before += checks
+            self._counted_before += counted
+            state.tops[Top.DRAWN] = 0
+        elif self._since >= self._until_plan and is_known:
             hot = self._draw_hot()
-            together = len(hot) / _SAMPLE * int(self._store.counters[StoreCounter.LIVE]) * TOGETHER
-            if per_event + together > self._thresholds.checks:
+            together = self._cost_of(hot) / _SAMPLE * int(self._store.counters[StoreCounter.LIVE])
+            self._cost = per_event + together
+            if self._cost > self._thresholds.checks:
                 self._plan(per_event, together, hot)
             self._checks_before += checks
             self._counted_before += counted
@@ -275,7 +312,21 @@ class Adaptive(StoredMatcher):
             self._review(int(self._owed), events)
             self._owed = 0.0
         held = int(self._store.counters[StoreCounter.LIVE])
-        self._sweep(min(events * (1 + held // _SWEPT_WITHIN), _STEP * max(events // 64, 1)))
+        most = 1 + held // _SWEPT_WITHIN + int(self._swept_well * self._cost * _WORTH)
+        self._sweep(min(events * most, _STEP * max(events // 64, 1)))
+
+    def _count_alone(self, events: int) -> None:
+        """Keep the share of events that come in small batches; some always may."""
+        alone, share = float(events < self._thresholds.together), float(self._state.totals[Total.ALONE])
+        share += (alone - share) * min(events / _HALF_LIFE, 1.0)
+        self._state.totals[Total.ALONE] = max(share, _ALONE)
+
+    def _cost_of(self, numbers: Keys) -> float:
+        """Return what conjunctions cost an event, in checks."""
+        demand = np.zeros(int(self._state.tops[Top.SLOTS]) + 1)
+        return draw(
+            self._state, numbers.astype(np.int32), 1.0, new_sample(len(numbers) + 1), demand, self._scratch
+        )
 
     def _draw_hot(self) -> Keys:
         """Return the conjunctions of hot clusters among some that are drawn of all."""
@@ -285,7 +336,7 @@ class Adaptive(StoredMatcher):
         if not len(held):
             return held
         drawn = held[(np.arange(_SAMPLE) * len(held)) // _SAMPLE]
-        places = self._state.access.keys[self._store.rows[drawn, Stored.PATH], arrays.Access.PLACE]
+        places = self._state.access.keys[self._store.rows[drawn, Stored.PATH], Access.PLACE]
         return np.asarray(drawn[places & arrays.HOT_BIT > 0])
 
     def _plan(self, alone: float, together: float, hot: Keys) -> None:
@@ -302,15 +353,18 @@ class Adaptive(StoredMatcher):
             return
         self._state, made = plan(state, sample, -(alone + together) / len(sample), self._scratch)
         self._plans += 1
+        self._undivided.clear()
         if made:
             self._effort = _MOST_EFFORT
-            self._swept = 0 if share > _MOSTLY else self._swept
+            if share > _MOSTLY:
+                self._swept, self._swept_well = 0, _LIKELY
 
     def _review(self, budget: int, events: int) -> None:
         """Examine up to so many conjunctions of the clusters that were noted, and move those that have better paths.
 
         Where few have, less is examined from then on.
         """
+        self._divide_some(events)
         numbers = np.empty(min(budget, 8 * events, _STEP), dtype=np.int64)
         examined, self._offset = gather_suspects(self._state, self._offset, numbers)
         count = self._move(numbers[:examined])
@@ -319,6 +373,37 @@ class Adaptive(StoredMatcher):
             self._effort = (
                 min(2.0 * self._effort, _MOST_EFFORT) if more else max(0.7 * self._effort, _LEAST_EFFORT)
             )
+
+    def _divide_some(self, events: int) -> bool:
+        """Divide the clusters where that saves most, if it saves enough, more of them where there were more events; return whether one was."""
+        state = self._state
+        entries = np.unique(state.review.suspects[: state.tops[Top.SUSPECTS]])
+        if state.dense.used[DenseCount.HOT]:
+            entries = np.union1d(entries, state.dense.hot[state.dense.hot > 0] - 1)
+        rows = state.access.keys[entries]
+        words = rows[:, Access.PLACE] & (arrays.DIVIDED_BIT - 1)
+        is_divided = rows[:, Access.PLACE] & arrays.DIVIDED_BIT > 0
+        divisions = (rows[:, Access.WORK] & _LOW_HALF)[is_divided]
+        behind = words.copy()
+        behind[is_divided] -= state.divisions.rows[divisions, Division.WORDS]
+        hits = (rows[:, Access.WORK] >> 32).astype(np.int32).view(np.float32)
+        saved = behind * hits / max(float(state.totals[Total.EVENTS]), 1.0)
+        saved[(behind < self._thresholds.sizes.words) | (4 * behind < words)] = 0.0
+        left, some = max(events // 64, 1) * MOST_AT_ONCE, False
+        for at in np.argsort(-saved)[: min(events, _LOOKED_AT)].tolist():
+            entry = int(entries[at])
+            if saved[at] <= self._thresholds.sizes.saved or left <= 0:
+                break
+            is_whole = words[at] <= 2 * self._undivided.get(entry, 0)
+            while not is_whole and left > 0:
+                divided, count = divide(self._state, entry, self._thresholds.sizes)
+                left -= count + _LEAST
+                is_whole = divided is None or count < MOST_AT_ONCE
+                if divided is None:
+                    self._undivided[entry] = int(words[at])
+                else:
+                    self._state, some = divided, True
+        return some
 
     def restore(self, parts: MatcherParts) -> None:
         """Restore a matcher from its parts; what was to be reviewed is forgotten."""
@@ -348,6 +433,7 @@ class Adaptive(StoredMatcher):
             "access paths": hash_index.live_entries(state.access),
             "tables": int(np.count_nonzero(state.tables.width)),
             "grids": int(state.tops[Top.GRIDS]),
+            "divided clusters": int(np.count_nonzero(state.divisions.rows[:, Division.ENTRY] >= 0)),
             "hot clusters": int(state.dense.used[DenseCount.HOT]),
             "access paths per event": float(state.totals[Total.VISITS]) / events,
             "probes per event": float(state.totals[Total.PROBES]) / events,

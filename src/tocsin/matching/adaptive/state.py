@@ -40,7 +40,7 @@ ABSENT: Final = -2  # for a code: the slot has no value; -1 is a value that no e
 ALWAYS: Final = 0  # the entry of the access path that every event reaches
 LEVELS: Final = 12
 VALUES: Final = 16  # of a slot that are kept, a power of two
-MOST_WORDS: Final = 2**31 - 1
+MOST_WORDS: Final = 2**30 - 1
 MOST_EVENTS: Final = (1 << 15) - 1  # that can be numbered
 CHUNK: Final = 512  # events that are matched together
 CHUNK_WORDS: Final = CHUNK // 64
@@ -48,6 +48,7 @@ HOT: Final = 4_096
 BIT_ROWS: Final = 1 << 14
 MOST_COLUMNS: Final = 512
 HOT_BIT: Final = 1 << 31  # in the word of an access path's place
+DIVIDED_BIT: Final = 1 << 30
 SUSPECTS: Final = 4_096  # clusters that are noted for the next review
 DRAWN: Final = 1_024  # conjunctions that are drawn for it
 MOST_BOUNDS: Final = 1 << (LEVELS - 2)
@@ -75,10 +76,8 @@ class Access(IntEnum):
 
     FIRST = 0  # its codes, two to an integer
     SECOND = 1
-    PLACE = 2  # where its cluster begins, whether it is hot, and how many words it has
-    WORK = (
-        3  # words of conjunctions that are gone, and the weighted events that reached it, as a 32-bit float
-    )
+    PLACE = 2  # where its cluster begins, whether it is hot, whether it is divided, and how many words it has
+    WORK = 3  # words of conjunctions that are gone, and the weighted events that reached it, as a 32-bit float; of a divided one its division
 
 
 class Slot(IntEnum):
@@ -111,6 +110,32 @@ class GridRow(IntEnum):
     TOTAL = 4  # weighted events that were counted, as a float
 
 
+class Division(IntEnum):
+    """Columns of `Divisions.rows`."""
+
+    ENTRY = 0  # of the access path, or -1 if the row is free
+    FIRST = 1  # its sections
+    SECTIONS = 2
+    WORDS = 3  # of the cluster, from the first on, that are in sections
+    COUNT = 4  # conjunctions that are
+    GONE = 5  # words of conjunctions that are gone
+    VISITS = 6  # counted events that reached it,
+    CHECKS = 7  # and what they were checked against: conjunctions, and half of the sections
+
+
+class Section(IntEnum):
+    """Columns of `Divisions.sections`."""
+
+    SLOTS = 0  # two slots, and what their values must be at least and at most; the second may be -1
+    LOW = 1
+    HIGH = 2
+    SECOND_LOW = 3
+    SECOND_HIGH = 4
+    BEGIN = 5  # its words, counted from the first of the cluster; none if it holds other sections
+    END = 6
+    NEXT = 7  # the section to go on with if the values are others, counted from the division's first
+
+
 class Total(IntEnum):
     """Places in `State.totals`."""
 
@@ -120,6 +145,7 @@ class Total(IntEnum):
     PROBES = 3  # access paths that were looked up for these
     COUNTED = 4  # these events
     VISITS = 5  # clusters that they reached
+    ALONE = 6  # the share of events that come in batches too small to be evaluated together
 
 
 class Top(IntEnum):
@@ -187,6 +213,17 @@ class Words(NamedTuple):
     rows: Int32s
     free: Int64s  # [classes] the first free block, or -1
     top: Int64s  # [1] words ever in use
+
+
+class Divisions(NamedTuple):
+    """Large clusters that are divided into sections, by what their conjunctions ask of two slots.
+
+    A section holds some conjunctions next to each other, or the sections behind it, up to the one that is to go on with.
+    """
+
+    rows: Int64s  # [divisions, Division]
+    sections: Int64s  # [sections, Section]
+    top: Int64s  # [1] sections ever in use
 
 
 class Tables(NamedTuple):
@@ -265,6 +302,7 @@ class State(NamedTuple):
     slots: Slots
     access: HashIndex  # keys: `Access`
     words: Words
+    divisions: Divisions
     tables: Tables
     grids: Grids
     lists: Int64s  # [codes, ListRow]
@@ -318,6 +356,11 @@ def new_state() -> State:
         ),
         access,
         words,
+        Divisions(
+            np.full((4, len(Division)), -1, dtype=np.int64),
+            np.zeros((4, len(Section)), dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+        ),
         Tables(
             np.zeros((8, WIDEST), dtype=np.int32),
             np.zeros(8, dtype=np.int32),

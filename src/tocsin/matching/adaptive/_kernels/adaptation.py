@@ -15,6 +15,7 @@ from tocsin.matching.adaptive._kernels.clusters import (
 )
 from tocsin.matching.adaptive._kernels.expectations import chance_of_path, cost_of
 from tocsin.matching.adaptive._kernels.predicates import float_of, with_float
+from tocsin.matching.adaptive._kernels.sections import share_checked
 from tocsin.matching.adaptive.state import (
     INSIDE,
     OP_BITS,
@@ -59,23 +60,25 @@ def gather_suspects(state: State, offset: int, numbers: Int64s) -> tuple[int, in
 @kernel
 def draw(
     state: State, numbers: Int32s, scale: float, sample: Sample, demand: Float64s, scratch: Int64s
-) -> None:
-    """Write conjunctions into a sample, by the parts that a key may have of them.
+) -> float:
+    """Write conjunctions into a sample, by the parts that a key may have of them; return what they cost an event, in checks.
 
     Each stands for `scale` conjunctions; if that is negative, for so many checks of an event. `demand` is, by slot, how many
     checks conjunctions cost that have an interval there, and no grid.
     """
-    sample.count[0] = 0
+    sample.count[0], total = 0, 0.0
     for i in range(numbers.shape[0]):
         entry = np.int64(state.store.rows[numbers[i], Stored.PATH])
         if entry < 0:
             continue
         size, at, found = copy_codes(state, numbers[i], scratch), sample.count[0], np.int64(0)
         best, _, _ = choose(state, scratch, scratch[size:], size)
-        best = cost_of(state, best)
-        weight = scale
+        best = cost_of(state, best, scratch, size)
+        chance, weight = chance_of_path(state, entry) * share_checked(state, entry), scale
+        cost = max(cost_of(state, chance, scratch, size), best, 1e-9)
         if scale < 0:
-            weight = -scale / max(cost_of(state, chance_of_path(state, entry)), best, 1e-9)
+            weight = -scale / cost
+        total += cost
         for j in range(size):
             code = scratch[j]
             tag = state.predicates.entries.keys[code, Code.TAG]
@@ -93,6 +96,7 @@ def draw(
             sample.weight[at] = weight
             sample.current[at] = best
             sample.count[0] += 1
+    return total
 
 
 @helper

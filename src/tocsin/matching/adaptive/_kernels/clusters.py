@@ -5,7 +5,7 @@ likely first, and then those that are not: the access path implies them, or they
 word is 0, the code that every event satisfies. Of a code that is checked and no equality, there is -1 less it. Where few events
 have a value to check, the slot of each check is behind the number, with the upper halves of the bounds that the value must have:
 they decide nearly always, and the predicates themselves are somewhere else in memory. A conjunction that is gone stays as a gap,
-with -1 for its number, until there are many.
+with -1 for its number, until there are many. A large cluster is divided into sections (see `sections`); what is added later is behind them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from tocsin.matching.adaptive.state import (
     ALWAYS,
     BOUNDS,
     BOUNDS_BIT,
+    DIVIDED_BIT,
     HOT_BIT,
     RESIDUAL_BIT,
     SIZE_BITS,
     SIZE_MASK,
     Access,
+    Division,
     State,
     Stored,
     Words,
@@ -47,13 +49,13 @@ def start_of(place: int) -> int:
 @helper
 def words_in(place: int) -> int:
     """Return how many words a cluster has."""
-    return place & (HOT_BIT - 1)
+    return place & (DIVIDED_BIT - 1)
 
 
 @helper
 def place_of(start: int, words: int, before: int) -> int:
     """Return the place of a cluster that was at another place before."""
-    return (start << 32) | words | (before & HOT_BIT)
+    return (start << 32) | words | (before & (HOT_BIT | DIVIDED_BIT))
 
 
 @helper
@@ -193,9 +195,9 @@ def _moved(words: Words, first: int, used: int, class_: int) -> int:
 def take_out(state: State, number: int) -> bool:
     """Take a conjunction out of its cluster; what it named keeps its uses. Return False if there is no room to close gaps."""
     entry = np.int64(state.store.rows[number, Stored.PATH])
-    place, work = state.access.keys[entry, Access.PLACE], state.access.keys[entry, Access.WORK]
+    place = state.access.keys[entry, Access.PLACE]
     at, used = start_of(place) + state.store.rows[number, Stored.OFFSET], words_in(place)
-    gone = (work & _LOW_HALF) + length_of(np.int64(state.words.rows[at + HEAD]))
+    gone = words_gone(state, entry) + length_of(np.int64(state.words.rows[at + HEAD]))
     is_closed, left = 2 * gone > used, used - gone
     smaller = class_of(max(left, np.int64(1)))
     if is_closed and left > 0 and smaller < class_of(used) and not _has_block(state.words, smaller):
@@ -204,9 +206,41 @@ def take_out(state: State, number: int) -> bool:
     state.store.rows[number, Stored.PATH] = -1
     if is_closed:
         gone = np.int64(0)
+        unite(state, entry)
         _close_gaps(state, entry)
-    state.access.keys[entry, Access.WORK] = (work & ~np.int64(_LOW_HALF)) | gone
+    _set_words_gone(state, entry, gone)
     return True
+
+
+@helper
+def words_gone(state: State, entry: int) -> int:
+    """Return how many words of a cluster are of conjunctions that are gone."""
+    work = state.access.keys[entry, Access.WORK] & _LOW_HALF
+    if state.access.keys[entry, Access.PLACE] & DIVIDED_BIT:
+        return state.divisions.rows[work, Division.GONE]
+    return work
+
+
+@helper
+def _set_words_gone(state: State, entry: int, gone: int) -> None:
+    work = state.access.keys[entry, Access.WORK]
+    if state.access.keys[entry, Access.PLACE] & DIVIDED_BIT:
+        state.divisions.rows[work & _LOW_HALF, Division.GONE] = gone
+    else:
+        state.access.keys[entry, Access.WORK] = (work & ~np.int64(_LOW_HALF)) | gone
+
+
+@helper
+def unite(state: State, entry: int) -> None:
+    """Make a cluster one that is not divided; its conjunctions stay where they are."""
+    row = state.access.keys[entry]
+    if row[Access.PLACE] & DIVIDED_BIT:
+        division = row[Access.WORK] & _LOW_HALF
+        state.divisions.rows[division, Division.ENTRY] = -1
+        row[Access.PLACE] &= ~np.int64(DIVIDED_BIT)
+        row[Access.WORK] = (row[Access.WORK] & ~np.int64(_LOW_HALF)) | state.divisions.rows[
+            division, Division.GONE
+        ]
 
 
 @helper

@@ -21,7 +21,9 @@ from tocsin.matching.adaptive._kernels.clusters import (
     start_of,
     words_in,
 )
+from tocsin.matching.adaptive._kernels.expectations import ALONE, BITS, TOGETHER
 from tocsin.matching.adaptive._kernels.predicates import float_of, is_listed
+from tocsin.matching.adaptive._kernels.sections import share_checked
 from tocsin.matching.adaptive.state import (
     BIT_ROWS,
     CHUNK,
@@ -47,10 +49,6 @@ from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import first_bit, helper, kernel
 
 _WORD: Final = 64
-# Measured, in nanoseconds
-_ALONE: Final = 6.0  # a conjunction and an event
-_TOGETHER: Final = 12.0  # a conjunction and a chunk of events, when the bits of its predicates are known
-_BITS: Final = 60.0  # the bits of a predicate
 _FIRST: Final = 64  # conjunctions of a cluster that are looked at
 _ONE: Final = np.uint64(1)
 
@@ -71,7 +69,8 @@ def heat(state: State, least: int, often: float, least_hits: float) -> int:
         hits = float_of(row[Access.WORK])
         if hits < often * state.totals[Total.EVENTS] or hits < least_hits * state.totals[Total.WEIGHT]:
             continue
-        if often > 0 and hits * CHUNK * _ALONE < _cost_of(state, entry) * state.totals[Total.EVENTS]:
+        alone = hits * CHUNK * ALONE * share_checked(state, entry)
+        if often > 0 and alone < _cost_of(state, entry) * state.totals[Total.EVENTS]:
             continue
         missing = _give_columns(state, entry)
         if missing == 0:
@@ -93,7 +92,7 @@ def _cost_of(state: State, entry: int) -> float:
             bits += 1.0 / max(np.float64(state.predicates.uses[code]), 1.0)
         at += length_of(head)
         count += 1
-    return _TOGETHER + _BITS * bits / max(count, 1)
+    return TOGETHER + BITS * bits / max(count, 1)
 
 
 @helper

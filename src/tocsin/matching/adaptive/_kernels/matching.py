@@ -45,16 +45,20 @@ from tocsin.matching.adaptive._kernels.events import (
     reach,
 )
 from tocsin.matching.adaptive._kernels.predicates import float_of, with_float
+from tocsin.matching.adaptive._kernels.sections import division_of, next_section, share_checked
 from tocsin.matching.adaptive._kernels.verification import is_satisfied
 from tocsin.matching.adaptive.state import (
     ABSENT,
     BOUNDS,
     CHUNK,
+    DIVIDED_BIT,
     HOT_BIT,
     RESIDUAL_BIT,
     Access,
     AdaptiveStateAddress,
     DenseCount,
+    Division,
+    Section,
     State,
     Top,
     Total,
@@ -72,6 +76,8 @@ _PASSED: Final = 1 << 62  # of a candidate: its first check holds
 _SMALL: Final = 512  # words of a cluster whose conjunctions are verified together with others
 _LINE: Final = 16  # words in a cache line
 _DRAWN: Final = 8  # conjunctions that are drawn of an event that is counted
+_MOST_VISITS: Final = 1_024  # of a divided cluster, beyond which they count for half
+_SELDOM: Final = 0.1  # share of a divided cluster's conjunctions, below which it is not reviewed
 _AHEAD: Final = 4  # lines of a cluster that are asked for
 
 
@@ -190,10 +196,47 @@ def _verify_all(state: State, event: int, count: int, found: Int64s) -> int:
     for i in range(entries):
         place = access[reached[i], Access.PLACE]
         if place & hot == 0 and words_in(place) > _SMALL:
-            count = _verify(state, start_of(place), start_of(place) + words_in(place), count, found)
+            count = _verify_large(state, reached[i], count, found)
     if is_counted(state):
         state.totals[Total.VISITS] += entries
     return count
+
+
+@helper
+def _verify_large(state: State, entry: int, count: int, found: Int64s) -> int:
+    """Write the conjunctions of a large cluster that the event at hand satisfies; return how many by now."""
+    place, division = state.access.keys[entry, Access.PLACE], division_of(state, entry)
+    start, checks, looked_at, section = start_of(place), state.totals[Total.CHECKS], np.int64(0), np.int64(-1)
+    at, end = start, start + words_in(place)
+    while True:
+        if division >= 0:  # what is behind all sections comes last
+            section, tested = next_section(state, division, section + 1)
+            looked_at += tested
+            row = state.divisions.rows[division]
+            if section >= 0:
+                found_at = row[Division.FIRST] + section
+                at = start + state.divisions.sections[found_at, Section.BEGIN]
+                end = start + state.divisions.sections[found_at, Section.END]
+            else:
+                at, end = start + row[Division.WORDS], start + words_in(place)
+        count = _verify(state, at, end, count, found)
+        if section < 0:
+            break
+    if division >= 0 and is_counted(state):
+        _count_visit(state, division, np.int64(state.totals[Total.CHECKS] - checks), looked_at)
+    return count
+
+
+@helper
+def _count_visit(state: State, division: int, checks: int, looked_at: int) -> None:
+    """Count what an event was checked against in a divided cluster, each event more than those before."""
+    row = state.divisions.rows[division]
+    if row[Division.VISITS] >= _MOST_VISITS:
+        row[Division.VISITS] >>= 1
+        row[Division.CHECKS] >>= 1
+    row[Division.VISITS] += 1
+    row[Division.CHECKS] += checks + looked_at // 2
+    state.totals[Total.CHECKS] += looked_at // 2
 
 
 @helper
@@ -292,7 +335,7 @@ def _note(state: State) -> None:
     words, hot = np.int64(0), np.int64(HOT_BIT) if is_dense(state) else np.int64(0)
     for i in range(state.room.used[REACHED]):
         entry = state.room.reached[i]
-        if state.access.keys[entry, Access.PLACE] & hot == 0:
+        if not _is_done_well(state, entry, hot):
             words += words_in(state.access.keys[entry, Access.PLACE])
             if tops[Top.SUSPECTS] < suspects.shape[0]:
                 suspects[tops[Top.SUSPECTS]] = entry
@@ -302,8 +345,9 @@ def _note(state: State) -> None:
     for i in range(state.room.used[REACHED]):
         place = state.access.keys[state.room.reached[i], Access.PLACE]
         at, end = start_of(place), start_of(place) + words_in(place)
-        if place & hot or end - at < left:
-            left -= 0 if place & hot else end - at
+        is_done_well = _is_done_well(state, state.room.reached[i], hot)
+        if is_done_well or end - at < left:
+            left -= 0 if is_done_well else end - at
             continue
         while at < end:
             number = np.int64(state.words.rows[at + NUMBER])
@@ -314,6 +358,13 @@ def _note(state: State) -> None:
                 left += step
                 drawn[tops[Top.DRAWN] % drawn.shape[0]] = number
                 tops[Top.DRAWN] += 1
+
+
+@helper
+def _is_done_well(state: State, entry: int, hot: int) -> bool:
+    """Tell whether a cluster is matched for many events at once, or an event is checked against little of it."""
+    place = state.access.keys[entry, Access.PLACE]
+    return place & hot != 0 or (place & DIVIDED_BIT != 0 and share_checked(state, entry) < _SELDOM)
 
 
 @helper

@@ -34,6 +34,7 @@ from tocsin.matching.adaptive._kernels.clusters import (
 )
 from tocsin.matching.adaptive._kernels.expectations import chance_of_path, cost_of, expected, presence
 from tocsin.matching.adaptive._kernels.predicates import decode, intern, release_code
+from tocsin.matching.adaptive._kernels.sections import share_checked
 from tocsin.matching.adaptive.state import (
     BOUNDS,
     INSIDE,
@@ -103,7 +104,9 @@ def settle(state: State, expressions: Expressions, start: int, step: int, scratc
         choice = choose(state, scratch, scratch[size:], size)
         freed = np.int64(0)
         if old >= 0:
-            if choice[0] >= BETTER * cost_of(state, chance_of_path(state, old)):
+            chance = chance_of_path(state, old) * share_checked(state, old)
+            before = cost_of(state, chance, scratch, size)
+            if cost_of(state, choice[0], scratch, size) >= BETTER * before:
                 continue
             freed = words_in(state.access.keys[old, Access.PLACE])
         first, second = key_of(state, scratch, size, choice, True)

@@ -1,0 +1,254 @@
+"""Dividing large clusters: conjunctions that ask for similar values of two slots come next to each other, in sections.
+
+An event then looks at the sections' bounds first, and at the conjunctions of those only that its values lie in. Of the conjunctions
+whose bounds are of the same two slots, slabs have similar first bounds, and the sections of a slab similar second ones.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.matching.adaptive import state as arrays
+from tocsin.matching.adaptive._kernels.sections import LAID_OUT, lay_out
+from tocsin.matching.adaptive.state import HIGHEST, LOWEST, Access, Division, Section, State, Stored
+from tocsin.structures.array_types import Float64s, Int64s
+
+_LOW_HALF: Final = 0xFFFFFFFF
+MOST_AT_ONCE: Final = 1 << 14  # conjunctions, so that it takes few milliseconds
+_MOST_KINDS: Final = 64  # of pairs of slots that have sections of their own
+_KNOWN: Final = 8  # values of events, to judge by
+_VISITS: Final = 16  # events that the estimate is worth
+
+
+class Sizes(Struct, frozen=True):
+    """When clusters are divided, and into what."""
+
+    words: int = 1_024  # of a cluster that is divided
+    saved: float = 64.0  # words that an event looks at, and need not
+    section: int = 16  # conjunctions of a section
+    few: int = 48  # conjunctions with bounds of the same slots, below which they are not divided
+    share: float = 0.5  # of the conjunctions is checked still: where it is more, dividing does not pay
+
+
+class _Bounds(NamedTuple):
+    """What conjunctions ask of a slot, -1 if there is none."""
+
+    slots: Int64s
+    lows: Int64s
+    highs: Int64s
+
+    def at(self, rows: Int64s) -> _Bounds:
+        return _Bounds(*(column[rows] for column in self))
+
+    @property
+    def coordinates(self) -> Int64s:
+        """Return the lower ends of intervals, or the upper ones of those that have no lower end."""
+        return np.where(self.lows > LOWEST, self.lows, self.highs)
+
+    @property
+    def sides(self) -> Int64s:
+        """Return 1 for an interval that has a lower end, and 2 more for one that has an upper end."""
+        return (self.lows > LOWEST) + 2 * (self.highs < HIGHEST - 1)
+
+
+def divide(state: State, entry: int, sizes: Sizes) -> tuple[State | None, int]:
+    """Return the state with some conjunctions of a cluster in sections, those behind the ones that are, and how many were looked at.
+
+    There is no state if that does not pay.
+    """
+    place, work = (int(state.access.keys[entry, column]) for column in (Access.PLACE, Access.WORK))
+    is_divided = bool(place & arrays.DIVIDED_BIT)
+    division = work & _LOW_HALF if is_divided else -1
+    begin = int(state.divisions.rows[division, Division.WORDS]) if is_divided else 0
+    laid_out = np.empty((MOST_AT_ONCE, LAID_OUT), dtype=np.int64)
+    count, end = lay_out(state, entry, begin, laid_out)
+    laid_out = laid_out[:count]
+    order, sections = _sections(laid_out, sizes)
+    share = _expected_share(state.slots.drawn, sections, laid_out[order, 1])
+    if share > sizes.share:
+        return None, count
+    laid_out = laid_out[order]
+    _reorder(state, place >> 32, laid_out)
+    ends = np.append(laid_out[:, 0], end)
+    for column in (Section.BEGIN, Section.END):
+        sections[:, column] = ends[sections[:, column]]
+    if not is_divided:
+        state, division = _with_division(state, entry)
+    state = _with_sections(state, division, sections)
+    row = state.divisions.rows[division]
+    row[Division.WORDS] = end
+    row[Division.COUNT] += count
+    row[Division.VISITS] = _VISITS
+    row[Division.CHECKS] = int(_VISITS * share * row[Division.COUNT])
+    return state, count
+
+
+def _sections(laid_out: Int64s, sizes: Sizes) -> tuple[Int64s, Int64s]:
+    """Return the order of conjunctions in sections, and the sections; where these begin and end is by their places in the order."""
+    first, second = _Bounds(*laid_out.T[3:6]), _Bounds(*laid_out.T[6:9])
+    first, second = _arranged(first, second)
+    kinds = _kinds(first, second, sizes.few)
+    orders, sections = [], np.empty((0, len(Section)), dtype=np.int64)
+    done = 0
+    for kind in range(int(kinds.max(initial=-1)) + 1):
+        rows = np.flatnonzero(kinds == kind)
+        order, made = _of_one_kind(first.at(rows), second.at(rows), sizes.section)
+        made[:, [Section.BEGIN, Section.END]] += done
+        made[:, Section.NEXT] += len(sections)
+        sections = np.concatenate([sections, made])
+        orders.append(rows[order])
+        done += len(rows)
+    others = np.flatnonzero(kinds < 0)
+    if len(others):
+        rest = np.array([[-1, LOWEST, HIGHEST, LOWEST, HIGHEST, done, done + len(others), len(sections) + 1]])
+        sections = np.concatenate([sections, rest])
+        orders.append(others)
+    return np.concatenate(orders), sections
+
+
+def _arranged(first: _Bounds, second: _Bounds) -> tuple[_Bounds, _Bounds]:
+    """Return bounds with the lower slot first, so that pairs of slots are alike."""
+    is_swapped = (second.slots >= 0) & (second.slots < first.slots)
+    pairs = [
+        (np.where(is_swapped, b, a), np.where(is_swapped, a, b)) for a, b in zip(first, second, strict=True)
+    ]
+    return _Bounds(*(a for a, _ in pairs)), _Bounds(*(b for _, b in pairs))
+
+
+def _kinds(first: _Bounds, second: _Bounds, few: int) -> Int64s:
+    """Return a number for each pair of slots and sides that many conjunctions have; -1 for conjunctions without one."""
+    pairs = (((first.slots << 2) | first.sides) << 32) ^ np.where(
+        second.slots >= 0, ((second.slots << 2) | second.sides) + 1, 0
+    )
+    pairs[first.slots < 0] = -1
+    found, which, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+    is_kept = (counts >= few) & (found >= 0)
+    if is_kept.sum() > _MOST_KINDS:
+        is_kept &= counts >= np.sort(counts[is_kept])[-_MOST_KINDS]
+    numbers = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
+    return np.asarray(numbers[which.reshape(-1)])
+
+
+def _of_one_kind(first: _Bounds, second: _Bounds, size: int) -> tuple[Int64s, Int64s]:
+    """Return the order of conjunctions with bounds of the same slots, and their sections."""
+    count = len(first.slots)
+    across = second.coordinates if second.slots[0] >= 0 else first.highs
+    by_first = np.argsort(first.coordinates, kind="stable")
+    slabs = max(round((count / size) ** 0.5), 1)
+    slab = np.empty(count, dtype=np.int64)
+    slab[by_first] = np.arange(count) * slabs // count
+    order = np.lexsort((across, slab))
+    starts = np.searchsorted(slab[order], np.arange(slabs + 1))
+    leaves = np.concatenate(
+        [np.arange(a, b, size) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
+    )
+    leaves_before = np.searchsorted(leaves, starts)  # of each slab
+    boxes = _boxes(first.at(order), second.at(order), leaves)
+    slab_boxes = _boxes(first.at(order), second.at(order), starts[:-1])
+    total = 1 + slabs + len(leaves)
+    made = np.zeros((total, len(Section)), dtype=np.int64)
+    at_slab = 1 + np.arange(slabs) + leaves_before[:-1]
+    at_leaf = 2 + np.arange(len(leaves)) + np.searchsorted(leaves_before[1:], np.arange(len(leaves)), "right")
+    made[0, : Section.BEGIN] = _boxes(first, second, np.zeros(1, dtype=np.int64))[0]
+    made[at_slab, : Section.BEGIN], made[at_leaf, : Section.BEGIN] = slab_boxes, boxes
+    made[at_leaf, Section.BEGIN], made[at_leaf, Section.END] = leaves, np.append(leaves[1:], count)
+    made[0, Section.NEXT] = total
+    made[at_slab, Section.NEXT] = np.append(at_slab[1:], total)
+    made[at_leaf, Section.NEXT] = at_leaf + 1
+    return order, made
+
+
+def _boxes(first: _Bounds, second: _Bounds, starts: Int64s) -> Int64s:
+    """Return the slots and bounds of conjunctions from each start to the next."""
+    slots = first.slots[0] | (second.slots[0] << 32)
+    columns = [
+        np.minimum.reduceat(first.lows, starts),
+        np.maximum.reduceat(first.highs, starts),
+        np.minimum.reduceat(second.lows, starts),
+        np.maximum.reduceat(second.highs, starts),
+    ]
+    return np.stack([np.full(len(starts), slots), *columns], axis=1)
+
+
+def _expected_share(drawn: Int64s, sections: Int64s, lengths: Int64s) -> float:
+    """Return the share of the conjunctions that an event is checked against, by values that events had."""
+    leaves = sections[sections[:, Section.END] > sections[:, Section.BEGIN]]
+    chances = np.ones(len(leaves))
+    is_bound = leaves[:, Section.SLOTS] != -1
+    slots = leaves[:, Section.SLOTS]
+    chances[is_bound] *= _inside(
+        drawn, (slots & _LOW_HALF)[is_bound], leaves[is_bound, Section.LOW], leaves[is_bound, Section.HIGH]
+    )
+    is_bound &= slots >= 0
+    chances[is_bound] *= _inside(
+        drawn,
+        (slots >> 32)[is_bound],
+        leaves[is_bound, Section.SECOND_LOW],
+        leaves[is_bound, Section.SECOND_HIGH],
+    )
+    sizes = leaves[:, Section.END] - leaves[:, Section.BEGIN]
+    return float((chances * sizes).sum() / len(lengths) + 0.5 * len(sections) ** 0.5 / len(lengths))
+
+
+def _inside(drawn: Int64s, slots: Int64s, lows: Int64s, highs: Int64s) -> Float64s:
+    """Return the share of slots' values in intervals; a guess where few have come."""
+    values = drawn[slots]
+    known = (values < HIGHEST).sum(axis=1)
+    inside = ((values >= lows[:, None]) & (values <= highs[:, None])).sum(axis=1)
+    return np.asarray(np.where(known < _KNOWN, 1.0, inside / np.maximum(known, 1)))
+
+
+def _reorder(state: State, start: int, laid_out: Int64s) -> None:
+    """Put conjunctions behind each other in another order, from where the first of them was."""
+    lengths, begin = laid_out[:, 1], int(laid_out[:, 0].min())
+    offsets = begin + np.cumsum(lengths) - lengths
+    rows = state.words.rows
+    taken = np.repeat(laid_out[:, 0] - offsets, lengths) + np.arange(begin, begin + int(lengths.sum()))
+    rows[start + begin : start + begin + len(taken)] = rows[start + taken]
+    numbers, is_held = laid_out[:, 2], laid_out[:, 2] >= 0
+    state.store.rows[numbers[is_held], Stored.OFFSET] = offsets[is_held]
+    laid_out[:, 0] = offsets
+
+
+def _with_division(state: State, entry: int) -> tuple[State, int]:
+    """Return the state with a division for a cluster, without sections."""
+    free = np.flatnonzero(state.divisions.rows[:, Division.ENTRY] < 0)
+    if not len(free):
+        before = len(state.divisions.rows)
+        rows = np.full((2 * before, len(Division)), -1, dtype=np.int64)
+        rows[:before] = state.divisions.rows
+        free = np.arange(before, 2 * before)
+        state = state._replace(divisions=state.divisions._replace(rows=rows))
+    division, access = int(free[0]), state.access.keys[entry]
+    row = state.divisions.rows[division]
+    row[:] = 0
+    row[Division.ENTRY], row[Division.GONE] = entry, access[Access.WORK] & _LOW_HALF
+    access[Access.WORK] = (access[Access.WORK] & ~_LOW_HALF) | division
+    access[Access.PLACE] = (int(access[Access.PLACE]) & ~arrays.HOT_BIT) | arrays.DIVIDED_BIT
+    return state, division
+
+
+def _with_sections(state: State, division: int, more: Int64s) -> State:
+    """Return the state with further sections of a division, behind those that it has; sections that none has any more make room."""
+    divisions = state.divisions
+    row = divisions.rows[division]
+    before, top = int(row[Division.SECTIONS]), int(divisions.top[0])
+    count = before + len(more)
+    if top + count > len(divisions.sections):
+        live = np.flatnonzero(divisions.rows[:, Division.ENTRY] >= 0)
+        kept = divisions.rows[live, Division.SECTIONS]
+        taken = np.repeat(divisions.rows[live, Division.FIRST] - (np.cumsum(kept) - kept), kept)
+        sections = np.zeros((2 * (len(taken) + count), len(Section)), dtype=np.int64)
+        sections[: len(taken)] = divisions.sections[taken + np.arange(len(taken))]
+        divisions.rows[live, Division.FIRST] = np.cumsum(kept) - kept
+        divisions, top = divisions._replace(sections=sections), len(taken)
+    first = int(row[Division.FIRST])
+    divisions.sections[top : top + before] = divisions.sections[first : first + before]
+    more[:, Section.NEXT] += before
+    divisions.sections[top + before : top + count] = more
+    divisions.top[0] = top + count
+    row[Division.FIRST], row[Division.SECTIONS] = top, count
+    return state._replace(divisions=divisions)
