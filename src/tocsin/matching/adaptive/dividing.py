@@ -17,7 +17,9 @@ from tocsin.matching.adaptive.state import HIGHEST, LOWEST, Access, Division, Se
 from tocsin.structures.array_types import Float64s, Int64s
 
 _LOW_HALF: Final = 0xFFFFFFFF
-MOST_AT_ONCE: Final = 1 << 14  # conjunctions, so that it takes few milliseconds
+MOST_AT_ONCE: Final = 3 << 13  # conjunctions, so that it takes few milliseconds
+_MOST_PARTS: Final = 6  # that were divided one after the other, before all are divided together,
+_LARGE: Final = 1 << 17  # and one more for so many words
 _MOST_KINDS: Final = 64  # of pairs of slots that have sections of their own
 _KNOWN: Final = 8  # values of events, to judge by
 _VISITS: Final = 16  # events that the estimate is worth
@@ -26,8 +28,8 @@ _VISITS: Final = 16  # events that the estimate is worth
 class Sizes(Struct, frozen=True):
     """When clusters are divided, and into what."""
 
-    words: int = 1_024  # of a cluster that is divided
-    saved: float = 64.0  # words that an event looks at, and need not
+    words: int = 512  # of a cluster that is divided
+    saved: float = 8.0  # words that an event looks at, and need not
     section: int = 16  # conjunctions of a section
     few: int = 48  # conjunctions with bounds of the same slots, below which they are not divided
     share: float = 0.5  # of the conjunctions is checked still: where it is more, dividing does not pay
@@ -63,6 +65,8 @@ def divide(state: State, entry: int, sizes: Sizes) -> tuple[State | None, int]:
     is_divided = bool(place & arrays.DIVIDED_BIT)
     division = work & _LOW_HALF if is_divided else -1
     begin = int(state.divisions.rows[division, Division.WORDS]) if is_divided else 0
+    if is_divided and state.divisions.rows[division, Division.PARTS] > _MOST_PARTS + begin // _LARGE:
+        begin = 0
     laid_out = np.empty((MOST_AT_ONCE, LAID_OUT), dtype=np.int64)
     count, end = lay_out(state, entry, begin, laid_out)
     laid_out = laid_out[:count]
@@ -77,10 +81,13 @@ def divide(state: State, entry: int, sizes: Sizes) -> tuple[State | None, int]:
         sections[:, column] = ends[sections[:, column]]
     if not is_divided:
         state, division = _with_division(state, entry)
+    elif begin == 0:
+        state.divisions.rows[division, [Division.SECTIONS, Division.COUNT, Division.PARTS]] = 0
     state = _with_sections(state, division, sections)
     row = state.divisions.rows[division]
     row[Division.WORDS] = end
     row[Division.COUNT] += count
+    row[Division.PARTS] += 1
     row[Division.VISITS] = _VISITS
     row[Division.CHECKS] = int(_VISITS * share * row[Division.COUNT])
     return state, count
@@ -92,13 +99,20 @@ def _sections(laid_out: Int64s, sizes: Sizes) -> tuple[Int64s, Int64s]:
     first, second = _arranged(first, second)
     kinds = _kinds(first, second, sizes.few)
     orders, sections = [], np.empty((0, len(Section)), dtype=np.int64)
-    done = 0
+    done, group, last = 0, 0, None
     for kind in range(int(kinds.max(initial=-1)) + 1):
         rows = np.flatnonzero(kinds == kind)
         order, made = _of_one_kind(first.at(rows), second.at(rows), sizes.section)
         made[:, [Section.BEGIN, Section.END]] += done
+        about = int(first.slots[rows[0]]), int(first.sides[rows[0]])
+        if about == last:
+            _widen(sections[group], made[0])
+        else:
+            group, last = len(sections), about
+            sections = np.concatenate([sections, _around(made[0])])
         made[:, Section.NEXT] += len(sections)
         sections = np.concatenate([sections, made])
+        sections[group, Section.NEXT] = len(sections)
         orders.append(rows[order])
         done += len(rows)
     others = np.flatnonzero(kinds < 0)
@@ -107,6 +121,20 @@ def _sections(laid_out: Int64s, sizes: Sizes) -> tuple[Int64s, Int64s]:
         sections = np.concatenate([sections, rest])
         orders.append(others)
     return np.concatenate(orders), sections
+
+
+def _around(section: Int64s) -> Int64s:
+    """Return a section around another one, that asks of the first slot only."""
+    around = section.copy()
+    around[Section.SLOTS] = int(section[Section.SLOTS]) & _LOW_HALF | (-1 << 32)
+    around[[Section.SECOND_LOW, Section.SECOND_HIGH, Section.BEGIN, Section.END]] = 0
+    return around[None]
+
+
+def _widen(around: Int64s, section: Int64s) -> None:
+    """Have a section be around another one, too."""
+    around[Section.LOW] = min(around[Section.LOW], section[Section.LOW])
+    around[Section.HIGH] = max(around[Section.HIGH], section[Section.HIGH])
 
 
 def _arranged(first: _Bounds, second: _Bounds) -> tuple[_Bounds, _Bounds]:

@@ -56,6 +56,9 @@ _LEAST_EFFORT: Final = 1.0 / 64
 _MOSTLY: Final = (
     0.25  # share of the cost that hot clusters have, from which on all conjunctions are examined after a plan
 )
+_BEHIND: Final = (
+    16  # a cluster is divided further when so many times what is behind its sections is not all of it
+)
 _LOOKED_AT: Final = 256  # clusters that may be divided, at a time
 _STEP: Final = 4_096  # conjunctions that are reviewed at once
 _SWEPT_WITHIN: Final = 50_000  # events in which all conjunctions are examined after a plan,
@@ -161,7 +164,7 @@ class Adaptive(StoredMatcher):
         top = int(self._store.counters[StoreCounter.TOP])
         some = np.flatnonzero(self._store.rows[:top, Stored.PATH] >= 0)
         drawn = some[:: max(len(some) // _SAMPLE, 1)].astype(np.int32)
-        self._state, made = plan(self._state, drawn, held / len(drawn), self._scratch)
+        self._state, made = plan(self._state, drawn, held / len(drawn), len(some) / held, self._scratch)
         self._swept = 0 if made else self._swept
 
     def _sweep(self, budget: int) -> None:
@@ -325,7 +328,13 @@ class Adaptive(StoredMatcher):
         """Return what conjunctions cost an event, in checks."""
         demand = np.zeros(int(self._state.tops[Top.SLOTS]) + 1)
         return draw(
-            self._state, numbers.astype(np.int32), 1.0, new_sample(len(numbers) + 1), demand, self._scratch
+            self._state,
+            numbers.astype(np.int32),
+            1.0,
+            1.0,
+            new_sample(len(numbers) + 1),
+            demand,
+            self._scratch,
         )
 
     def _draw_hot(self) -> Keys:
@@ -351,7 +360,7 @@ class Adaptive(StoredMatcher):
         sample = np.concatenate([drawn, hot.astype(np.int32)])
         if not len(sample):
             return
-        self._state, made = plan(state, sample, -(alone + together) / len(sample), self._scratch)
+        self._state, made = plan(state, sample, -(alone + together) / len(sample), 1.0, self._scratch)
         self._plans += 1
         self._undivided.clear()
         if made:
@@ -388,7 +397,7 @@ class Adaptive(StoredMatcher):
         behind[is_divided] -= state.divisions.rows[divisions, Division.WORDS]
         hits = (rows[:, Access.WORK] >> 32).astype(np.int32).view(np.float32)
         saved = behind * hits / max(float(state.totals[Total.EVENTS]), 1.0)
-        saved[(behind < self._thresholds.sizes.words) | (4 * behind < words)] = 0.0
+        saved[(behind < self._thresholds.sizes.words) | (_BEHIND * behind < words)] = 0.0
         left, some = max(events // 64, 1) * MOST_AT_ONCE, False
         for at in np.argsort(-saved)[: min(events, _LOOKED_AT)].tolist():
             entry = int(entries[at])

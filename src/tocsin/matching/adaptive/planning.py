@@ -28,22 +28,23 @@ _AT_ONCE: Final = 32
 _LEAST_BOUNDS: Final = 8
 
 
-def plan(state: State, numbers: Int32s, scale: float, scratch: Int64s) -> tuple[State, int]:
+def plan(state: State, numbers: Int32s, scale: float, placed: float, scratch: Int64s) -> tuple[State, int]:
     """Return the state with the tables and grids that pay off for a sample of conjunctions, and how many are new.
 
-    Each stands for `scale` conjunctions; if that is negative, for so many checks of an event.
+    Each stands for `scale` conjunctions; if that is negative, for so many checks of an event. `placed` is the share of all that
+    are in clusters.
     """
     state.tables.width[state.tables.members == 0] = 0  # what earlier plans made, and nothing is in any more
     sample = new_sample(max(len(numbers), 1))
     demand = np.zeros(int(state.tops[Top.SLOTS]) + 1)
     state = arrays.with_slots(state, arrays.LEVELS * len(numbers))
-    draw(state, numbers, scale, sample, demand, scratch)
+    draw(state, numbers, scale, placed, sample, demand, scratch)
     made = 0
     for slot, constants in _wanted(state, demand, numbers, scratch).items():
         state = _with_grid(state, slot, constants)
         made += 1
     if made:
-        draw(state, numbers, scale, sample, demand, scratch)
+        draw(state, numbers, scale, placed, sample, demand, scratch)
     room = MOST_TABLES - int(np.count_nonzero(state.tables.width))
     if not sample.count[0] or room <= 0:
         return state, made

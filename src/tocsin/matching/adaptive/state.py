@@ -121,6 +121,7 @@ class Division(IntEnum):
     GONE = 5  # words of conjunctions that are gone
     VISITS = 6  # counted events that reached it,
     CHECKS = 7  # and what they were checked against: conjunctions, and half of the sections
+    PARTS = 8  # that were divided one after the other
 
 
 class Section(IntEnum):

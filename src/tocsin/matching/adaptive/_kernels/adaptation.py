@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from tocsin.matching.adaptive._kernels.access import chance_of, choose, dimension
+from tocsin.matching.adaptive._kernels.access import chance_of, choose, dimension, is_implied
 from tocsin.matching.adaptive._kernels.clusters import (
     HEAD,
     NUMBER,
@@ -13,10 +15,11 @@ from tocsin.matching.adaptive._kernels.clusters import (
     start_of,
     words_in,
 )
-from tocsin.matching.adaptive._kernels.expectations import chance_of_path, cost_of
+from tocsin.matching.adaptive._kernels.expectations import chance_of_path, cost_of, expected
 from tocsin.matching.adaptive._kernels.predicates import float_of, with_float
 from tocsin.matching.adaptive._kernels.sections import share_checked
 from tocsin.matching.adaptive.state import (
+    DIVIDED_BIT,
     INSIDE,
     OP_BITS,
     SLOT_MASK,
@@ -32,6 +35,10 @@ from tocsin.matching.encoding.codes import FIELDS, Field, Op
 from tocsin.matching.le_subscribe._kernels.greedy import MOST, Sample
 from tocsin.structures.array_types import Float64s, Int32s, Int64s
 from tocsin.structures.jit import helper, kernel
+
+DIVISIBLE: Final = 1_024  # words of a cluster that is divided, or will be when events have come
+_LEAST_SHARE: Final = 0.01  # of the conjunctions of a divided cluster that is checked
+_WIDER: Final = 2.0  # sections than the bounds of their conjunctions
 
 
 @kernel
@@ -59,11 +66,18 @@ def gather_suspects(state: State, offset: int, numbers: Int64s) -> tuple[int, in
 
 @kernel
 def draw(
-    state: State, numbers: Int32s, scale: float, sample: Sample, demand: Float64s, scratch: Int64s
+    state: State,
+    numbers: Int32s,
+    scale: float,
+    placed: float,
+    sample: Sample,
+    demand: Float64s,
+    scratch: Int64s,
 ) -> float:
     """Write conjunctions into a sample, by the parts that a key may have of them; return what they cost an event, in checks.
 
-    Each stands for `scale` conjunctions; if that is negative, for so many checks of an event. `demand` is, by slot, how many
+    Each stands for `scale` conjunctions; if that is negative, for so many checks of an event. `placed` is the share of all
+    conjunctions that are in clusters already. `demand` is, by slot, how many
     checks conjunctions cost that have an interval there, and no grid.
     """
     sample.count[0], total = 0, 0.0
@@ -74,8 +88,15 @@ def draw(
         size, at, found = copy_codes(state, numbers[i], scratch), sample.count[0], np.int64(0)
         best, _, _ = choose(state, scratch, scratch[size:], size)
         best = cost_of(state, best, scratch, size)
-        chance, weight = chance_of_path(state, entry) * share_checked(state, entry), scale
-        cost = max(cost_of(state, chance, scratch, size), best, 1e-9)
+        share = _share_of(state, entry, scratch, size)
+        best *= share
+        cost = max(cost_of(state, chance_of_path(state, entry) * share, scratch, size), best, 1e-9)
+        weight = scale
+        # Before events have come, nobody knows whether the cells of a slot do better than the sections of a large cluster.
+        is_open = (
+            state.totals[Total.COUNTED] > 0
+            or words_in(state.access.keys[entry, Access.PLACE]) < placed * DIVISIBLE
+        )
         if scale < 0:
             weight = -scale / cost
         total += cost
@@ -83,7 +104,7 @@ def draw(
             code = scratch[j]
             tag = state.predicates.entries.keys[code, Code.TAG]
             op, slot = tag >> OP_BITS, tag & SLOT_MASK
-            if (INSIDE >> op) & 1 and op != Op.EQ and state.slots.rows[slot, Slot.GRID] == 0:
+            if is_open and (INSIDE >> op) & 1 and op != Op.EQ and state.slots.rows[slot, Slot.GRID] == 0:
                 demand[slot] += weight * best
             slot, part = dimension(state, code)
             # A level of cells has no field. A string passes several tests of a field, so that these make poor keys.
@@ -97,6 +118,25 @@ def draw(
             sample.current[at] = best
             sample.count[0] += 1
     return total
+
+
+@helper
+def _share_of(state: State, entry: int, codes: Int64s, size: int) -> float:
+    """Return the share of the events on its path that a conjunction is checked against, where its cluster is divided or soon will be."""
+    place = state.access.keys[entry, Access.PLACE]
+    if place & DIVIDED_BIT or words_in(place) < DIVISIBLE:
+        return share_checked(state, entry)
+    if state.totals[Total.COUNTED] == 0:
+        return 1.0
+    first, second = state.access.keys[entry, Access.FIRST], state.access.keys[entry, Access.SECOND]
+    least, next_least, keys = 1.0, 1.0, state.predicates.entries.keys
+    for j in range(size):
+        is_bound = (INSIDE >> (keys[codes[j], Code.TAG] >> OP_BITS)) & 1
+        if is_bound and not is_implied(first, second, codes[j]):
+            chance = expected(state, codes[j])
+            next_least = min(next_least, max(least, chance))
+            least = min(least, chance)
+    return min(_WIDER * least * next_least + _LEAST_SHARE, 1.0)
 
 
 @helper
