@@ -97,3 +97,10 @@ def block_size(rows: int) -> int:
     while 2 * half < rows:
         half *= 2
     return next(size for size in (half, half + half // 2, 2 * half) if size >= rows)
+
+
+def block_sizes(rows: Int64s) -> Int64s:
+    """Return the numbers of rows in the smallest blocks with at least so many rows; 0 for none."""
+    half = 1 << np.ceil(np.log2(np.maximum(rows, 2))).astype(np.int64) - 1
+    sizes = np.where(half + half // 2 >= rows, half + half // 2, 2 * half)
+    return np.where(rows <= half, np.minimum(rows, half), sizes)

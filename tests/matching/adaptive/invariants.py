@@ -14,7 +14,7 @@ from tocsin.matching.adaptive.state import (
     BOUNDS_BIT,
     CELL,
     CODE_BITS,
-    DIVIDED_BIT,
+    LARGE_BIT,
     NO_CODE,
     OP_BITS,
     PRESENCE,
@@ -23,7 +23,7 @@ from tocsin.matching.adaptive.state import (
     SLOT_MASK,
     Access,
     Code,
-    Division,
+    Large,
     Posting,
     Section,
     Slot,
@@ -35,6 +35,7 @@ from tocsin.matching.adaptive.state import (
 from tocsin.matching.conjunction_store.state import numbers_in_use
 from tocsin.matching.encoding.codes import Op
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.hash_index import HashIndex
 
 
@@ -99,11 +100,17 @@ def _check_way(state: State, entry: int, keys: list[int]) -> None:
 def _check_cluster(state: State, entry: int, placed: dict[int, tuple[int, int]], uses: Counter[int]) -> int:
     """Note the conjunctions of a cluster, and what codes they use; return how many there are."""
     place, gone = state.access.keys[entry, [Access.PLACE, Access.WORK]].tolist()
-    start, words = place >> 32, place & (DIVIDED_BIT - 1)
+    start, words = place >> 32, place & (LARGE_BIT - 1)
     at, dead, count = 0, 0, 0
-    sections = _sections_of(state, entry) if place & DIVIDED_BIT else []
-    if sections:
-        gone = int(state.divisions.rows[gone & 0xFFFFFFFF, Division.GONE])
+    firsts: dict[int, tuple[int, int]] = {}
+    sections: list[list[int]] = []
+    if place & LARGE_BIT:
+        row = state.large.rows[gone & 0xFFFFFFFF]
+        assert row[Large.ENTRY] == entry
+        gone = int(row[Large.GONE])
+        sections, firsts = _sections_of(state, row), _first_checks_of(state, row)
+    else:
+        assert words < state.tops[Top.LARGE]
     while at < words:
         first, head, number = state.words.rows[start + at : start + at + 3].tolist()
         size, checks = head & SIZE_MASK, (head >> SIZE_BITS) & SIZE_MASK
@@ -111,26 +118,39 @@ def _check_cluster(state: State, entry: int, placed: dict[int, tuple[int, int]],
         length = size + 3 - (checks > 0) + bounds
         if number < 0:
             dead += length
+            firsts.pop(at, None)
         else:
             assert number not in placed
             placed[number] = (entry, at)
             rest = state.words.rows[start + at + 3 + bounds : start + at + length].tolist()
             codes = [code if code >= 0 else -1 - code for code in ([first] if checks else []) + rest]
             uses.update(codes)
-            _check_sections(state, sections, at, codes[:checks])
+            if place & LARGE_BIT:
+                which, word = firsts.pop(at)
+                assert word == (first if checks else 0)
+                _check_sections(state, sections, which, codes[:checks])
             count += 1
         at += length
     assert at == words
+    assert not firsts
     assert dead == gone & 0xFFFFFFFF
     return count
 
 
-def _sections_of(state: State, entry: int) -> list[list[int]]:
-    """Return the sections of a divided cluster; they hold its first conjunctions, each once, and lead to one another."""
-    row = state.divisions.rows[state.access.keys[entry, Access.WORK] & 0xFFFFFFFF]
-    assert row[Division.ENTRY] == entry
-    first, count = row[[Division.FIRST, Division.SECTIONS]].tolist()
-    sections: list[list[int]] = state.divisions.sections[first : first + count].tolist()
+def _first_checks_of(state: State, row: Int64s) -> dict[int, tuple[int, int]]:
+    """Return the first checks of a large cluster, by where their conjunctions are: their own place, and the word."""
+    first, count = row[[Large.FIRST, Large.COUNT]].tolist()
+    packed = state.large.checks.rows[first : first + count, 0]
+    words = packed.astype(np.int32).tolist()
+    return {
+        offset: (i, word) for i, (offset, word) in enumerate(zip((packed >> 32).tolist(), words, strict=True))
+    }
+
+
+def _sections_of(state: State, row: Int64s) -> list[list[int]]:
+    """Return the sections of a large cluster; they hold its first conjunctions, each once, and lead to one another."""
+    first, count = row[[Large.SECTION, Large.SECTIONS]].tolist()
+    sections: list[list[int]] = state.large.sections[first : first + count].tolist()
     end = 0
     for number, section in enumerate(sections):
         assert number < section[Section.NEXT] <= count
@@ -138,7 +158,7 @@ def _sections_of(state: State, entry: int) -> list[list[int]]:
             assert section[Section.BEGIN] == end
             end = section[Section.END]
             assert section[Section.NEXT] == number + 1
-    assert end == row[Division.WORDS]
+    assert end == row[Large.DIVIDED]
     return sections
 
 

@@ -77,7 +77,7 @@ def test_an_attribute_that_becomes_frequent_is_left_for_a_rarer_one() -> None:
     check_invariants(matcher)
 
 
-def test_narrow_ranges_get_cells_and_few_are_checked() -> None:
+def test_narrow_ranges_are_put_into_sections_and_few_are_checked() -> None:
     matcher, oracle = Adaptive(), Oracle()
     random = np.random.default_rng(3)
     low = random.random(6_000) * 100
@@ -86,9 +86,9 @@ def test_narrow_ranges_get_cells_and_few_are_checked() -> None:
     matcher.add(batch)
     oracle.add(batch)
     for _ in range(8):
-        matcher.match(EventBatch.of_dicts([{"p": float(p)} for p in random.random(500) * 100]))
-    assert matcher.stats().details["grids"] == 1
-    assert matcher.stats().details["checks per event"] < 600
+        checks = checks_of(matcher, [{"p": float(p)} for p in random.random(500) * 100])
+    assert matcher.stats().details["divided clusters"] == 1
+    assert checks < 100
     some = [{"p": float(p)} for p in random.random(20) * 100]
     assert (
         matcher.match(EventBatch.of_dicts(some)).to_lists()

@@ -12,7 +12,7 @@ from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
 from tocsin.matching.adaptive.dividing import Sizes
 from tocsin.matching.adaptive.matcher import EAGER, Adaptive, Thresholds
 
-_EARLY = Thresholds(counted=1, events=64, sizes=Sizes(words=256, saved=8.0, share=0.9))
+_EARLY = Thresholds(counted=1, events=64, large=128, sizes=Sizes(checks=32, share=0.9))
 _FORMS = [
     "k = 0 and a >= {0} and b <= {1}",
     "k = 0 and a between {0} and {1}",

@@ -11,15 +11,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from tocsin.matching.adaptive import state as arrays
 from tocsin.matching.adaptive._kernels.sections import LAID_OUT, lay_out
-from tocsin.matching.adaptive.state import HIGHEST, LOWEST, Access, Division, Section, State, Stored
+from tocsin.matching.adaptive.state import HIGHEST, LOWEST, Access, Large, Section, State
 from tocsin.structures.array_types import Float64s, Int64s
 
 _LOW_HALF: Final = 0xFFFFFFFF
 MOST_AT_ONCE: Final = 3 << 13  # conjunctions, so that it takes few milliseconds
-_MOST_PARTS: Final = 6  # that were divided one after the other, before all are divided together,
-_LARGE: Final = 1 << 17  # and one more for so many words
+_MOST_PARTS: Final = 6  # that were divided one after the other, before all are divided together, and one more for each `MOST_AT_ONCE`
 _MOST_KINDS: Final = 64  # of pairs of slots that have sections of their own
 _KNOWN: Final = 8  # values of events, to judge by
 _VISITS: Final = 16  # events that the estimate is worth
@@ -28,8 +26,8 @@ _VISITS: Final = 16  # events that the estimate is worth
 class Sizes(Struct, frozen=True):
     """When clusters are divided, and into what."""
 
-    words: int = 512  # of a cluster that is divided
-    saved: float = 8.0  # words that an event looks at, and need not
+    checks: int = 64  # that are not in sections yet, and are put into some
+    saved: float = 1.5  # checks of an event that are worth it, if few conjunctions are divided for them
     section: int = 16  # conjunctions of a section
     few: int = 48  # conjunctions with bounds of the same slots, below which they are not divided
     share: float = 0.5  # of the conjunctions is checked still: where it is more, dividing does not pay
@@ -57,45 +55,36 @@ class _Bounds(NamedTuple):
 
 
 def divide(state: State, entry: int, sizes: Sizes) -> tuple[State | None, int]:
-    """Return the state with some conjunctions of a cluster in sections, those behind the ones that are, and how many were looked at.
+    """Return the state with some conjunctions of a large cluster in sections, those behind the ones that are, and how many were looked at.
 
     There is no state if that does not pay.
     """
-    place, work = (int(state.access.keys[entry, column]) for column in (Access.PLACE, Access.WORK))
-    is_divided = bool(place & arrays.DIVIDED_BIT)
-    division = work & _LOW_HALF if is_divided else -1
-    begin = int(state.divisions.rows[division, Division.WORDS]) if is_divided else 0
-    if is_divided and state.divisions.rows[division, Division.PARTS] > _MOST_PARTS + begin // _LARGE:
+    row = state.large.rows[int(state.access.keys[entry, Access.WORK]) & _LOW_HALF]
+    begin = int(row[Large.DIVIDED])
+    if row[Large.PARTS] > _MOST_PARTS + begin // MOST_AT_ONCE:
         begin = 0
     laid_out = np.empty((MOST_AT_ONCE, LAID_OUT), dtype=np.int64)
-    count, end = lay_out(state, entry, begin, laid_out)
+    count = lay_out(state, entry, begin, laid_out)
     laid_out = laid_out[:count]
     order, sections = _sections(laid_out, sizes)
-    share = _expected_share(state.slots.drawn, sections, laid_out[order, 1])
+    share = _expected_share(state.slots.drawn, sections, count)
     if share > sizes.share:
         return None, count
-    laid_out = laid_out[order]
-    _reorder(state, place >> 32, laid_out)
-    ends = np.append(laid_out[:, 0], end)
-    for column in (Section.BEGIN, Section.END):
-        sections[:, column] = ends[sections[:, column]]
-    if not is_divided:
-        state, division = _with_division(state, entry)
-    elif begin == 0:
-        state.divisions.rows[division, [Division.SECTIONS, Division.COUNT, Division.PARTS]] = 0
-    state = _with_sections(state, division, sections)
-    row = state.divisions.rows[division]
-    row[Division.WORDS] = end
-    row[Division.COUNT] += count
-    row[Division.PARTS] += 1
-    row[Division.VISITS] = _VISITS
-    row[Division.CHECKS] = int(_VISITS * share * row[Division.COUNT])
-    return state, count
+    first = int(row[Large.FIRST]) + begin
+    state.large.checks.rows[first : first + count, 0] = laid_out[order, 0]
+    if begin == 0:
+        row[[Large.SECTIONS, Large.PARTS]] = 0
+    sections[:, [Section.BEGIN, Section.END]] += begin
+    row[Large.DIVIDED] = begin + count
+    row[Large.PARTS] += 1
+    row[Large.VISITS] = _VISITS
+    row[Large.CHECKS] = int(_VISITS * share * row[Large.DIVIDED])
+    return _with_sections(state, row, sections), count
 
 
 def _sections(laid_out: Int64s, sizes: Sizes) -> tuple[Int64s, Int64s]:
     """Return the order of conjunctions in sections, and the sections; where these begin and end is by their places in the order."""
-    first, second = _Bounds(*laid_out.T[3:6]), _Bounds(*laid_out.T[6:9])
+    first, second = _Bounds(*laid_out.T[1:4]), _Bounds(*laid_out.T[4:7])
     first, second = _arranged(first, second)
     kinds = _kinds(first, second, sizes.few)
     orders, sections = [], np.empty((0, len(Section)), dtype=np.int64)
@@ -201,7 +190,7 @@ def _boxes(first: _Bounds, second: _Bounds, starts: Int64s) -> Int64s:
     return np.stack([np.full(len(starts), slots), *columns], axis=1)
 
 
-def _expected_share(drawn: Int64s, sections: Int64s, lengths: Int64s) -> float:
+def _expected_share(drawn: Int64s, sections: Int64s, count: int) -> float:
     """Return the share of the conjunctions that an event is checked against, by values that events had."""
     leaves = sections[sections[:, Section.END] > sections[:, Section.BEGIN]]
     chances = np.ones(len(leaves))
@@ -218,7 +207,7 @@ def _expected_share(drawn: Int64s, sections: Int64s, lengths: Int64s) -> float:
         leaves[is_bound, Section.SECOND_HIGH],
     )
     sizes = leaves[:, Section.END] - leaves[:, Section.BEGIN]
-    return float((chances * sizes).sum() / len(lengths) + 0.5 * len(sections) ** 0.5 / len(lengths))
+    return float((chances * sizes).sum() + 0.5 * len(sections) ** 0.5) / count
 
 
 def _inside(drawn: Int64s, slots: Int64s, lows: Int64s, highs: Int64s) -> Float64s:
@@ -229,54 +218,23 @@ def _inside(drawn: Int64s, slots: Int64s, lows: Int64s, highs: Int64s) -> Float6
     return np.asarray(np.where(known < _KNOWN, 1.0, inside / np.maximum(known, 1)))
 
 
-def _reorder(state: State, start: int, laid_out: Int64s) -> None:
-    """Put conjunctions behind each other in another order, from where the first of them was."""
-    lengths, begin = laid_out[:, 1], int(laid_out[:, 0].min())
-    offsets = begin + np.cumsum(lengths) - lengths
-    rows = state.words.rows
-    taken = np.repeat(laid_out[:, 0] - offsets, lengths) + np.arange(begin, begin + int(lengths.sum()))
-    rows[start + begin : start + begin + len(taken)] = rows[start + taken]
-    numbers, is_held = laid_out[:, 2], laid_out[:, 2] >= 0
-    state.store.rows[numbers[is_held], Stored.OFFSET] = offsets[is_held]
-    laid_out[:, 0] = offsets
-
-
-def _with_division(state: State, entry: int) -> tuple[State, int]:
-    """Return the state with a division for a cluster, without sections."""
-    free = np.flatnonzero(state.divisions.rows[:, Division.ENTRY] < 0)
-    if not len(free):
-        before = len(state.divisions.rows)
-        rows = np.full((2 * before, len(Division)), -1, dtype=np.int64)
-        rows[:before] = state.divisions.rows
-        free = np.arange(before, 2 * before)
-        state = state._replace(divisions=state.divisions._replace(rows=rows))
-    division, access = int(free[0]), state.access.keys[entry]
-    row = state.divisions.rows[division]
-    row[:] = 0
-    row[Division.ENTRY], row[Division.GONE] = entry, access[Access.WORK] & _LOW_HALF
-    access[Access.WORK] = (access[Access.WORK] & ~_LOW_HALF) | division
-    access[Access.PLACE] = (int(access[Access.PLACE]) & ~arrays.HOT_BIT) | arrays.DIVIDED_BIT
-    return state, division
-
-
-def _with_sections(state: State, division: int, more: Int64s) -> State:
-    """Return the state with further sections of a division, behind those that it has; sections that none has any more make room."""
-    divisions = state.divisions
-    row = divisions.rows[division]
-    before, top = int(row[Division.SECTIONS]), int(divisions.top[0])
+def _with_sections(state: State, row: Int64s, more: Int64s) -> State:
+    """Return the state with further sections of a large cluster, behind those that it has; what none has any more makes room."""
+    large = state.large
+    before, top = int(row[Large.SECTIONS]), int(large.top[0])
     count = before + len(more)
-    if top + count > len(divisions.sections):
-        live = np.flatnonzero(divisions.rows[:, Division.ENTRY] >= 0)
-        kept = divisions.rows[live, Division.SECTIONS]
-        taken = np.repeat(divisions.rows[live, Division.FIRST] - (np.cumsum(kept) - kept), kept)
+    if top + count > len(large.sections):
+        live = np.flatnonzero(large.rows[:, Large.SECTIONS] > 0)
+        kept = large.rows[live, Large.SECTIONS]
+        taken = np.repeat(large.rows[live, Large.SECTION] - (np.cumsum(kept) - kept), kept)
         sections = np.zeros((2 * (len(taken) + count), len(Section)), dtype=np.int64)
-        sections[: len(taken)] = divisions.sections[taken + np.arange(len(taken))]
-        divisions.rows[live, Division.FIRST] = np.cumsum(kept) - kept
-        divisions, top = divisions._replace(sections=sections), len(taken)
-    first = int(row[Division.FIRST])
-    divisions.sections[top : top + before] = divisions.sections[first : first + before]
+        sections[: len(taken)] = large.sections[taken + np.arange(len(taken))]
+        large.rows[live, Large.SECTION] = np.cumsum(kept) - kept
+        large, top = large._replace(sections=sections), len(taken)
+    first = int(row[Large.SECTION])
+    large.sections[top : top + before] = large.sections[first : first + before]
     more[:, Section.NEXT] += before
-    divisions.sections[top + before : top + count] = more
-    divisions.top[0] = top + count
-    row[Division.FIRST], row[Division.SECTIONS] = top, count
-    return state._replace(divisions=divisions)
+    large.sections[top + before : top + count] = more
+    large.top[0] = top + count
+    row[Large.SECTION], row[Large.SECTIONS] = top, count
+    return state._replace(large=large)

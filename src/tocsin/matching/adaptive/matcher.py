@@ -10,6 +10,7 @@ from msgspec import Struct
 from tocsin.matching._kernels.single_event import SingleEvent, SingleEventAddress
 from tocsin.matching.adaptive import state as arrays
 from tocsin.matching.adaptive._kernels.adaptation import draw, gather_suspects, scale_weights
+from tocsin.matching.adaptive._kernels.clusters import pack
 from tocsin.matching.adaptive._kernels.dense import heat
 from tocsin.matching.adaptive._kernels.matching import match
 from tocsin.matching.adaptive._kernels.placement import forget, keep, recall, settle, withdraw
@@ -19,7 +20,7 @@ from tocsin.matching.adaptive.state import (
     LEVELS,
     Access,
     DenseCount,
-    Division,
+    Large,
     State,
     Stored,
     Top,
@@ -37,11 +38,13 @@ from tocsin.matching.le_subscribe.tables import new_sample
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.stored_matcher import StoredMatcher, check_sizes
-from tocsin.structures import hash_index
+from tocsin.structures import blocks, hash_index
 from tocsin.structures.addresses import Addressed
 
 _NONE: Final = np.zeros(2, dtype=np.int64)
 _LOW_HALF: Final = 0xFFFFFFFF
+_PACKED_AFTER: Final = 32  # all conjunctions are at most so many times those that were just added
+_LOOSE: Final = 0.8  # of the memory is needed, below which it is packed
 _LEAST: Final = 1_024  # words that clusters grow by
 _SLOTS: Final = 256  # there are few, once most attributes have come
 _SAMPLE: Final = 1_024  # conjunctions that a plan is made for
@@ -50,20 +53,23 @@ _HEAVY: Final = 2.0**60
 _ALONE: Final = 0.05  # of the events are taken to come alone at least
 _EFFORT: Final = 0.004  # conjunctions that are reviewed for each that is checked,
 _LEAST_REVIEWED: Final = 0.25  # besides, for each event,
-_MOST_EFFORT: Final = 2.0  # times more where many move
-_FRUITFUL: Final = 0.05  # share of reviewed conjunctions that move, from which on more are reviewed
+_MOST_EFFORT: Final = 1.0  # times more where many move
+_FRUITFUL: Final = 0.15  # share of reviewed conjunctions that move, from which on more are reviewed
 _LEAST_EFFORT: Final = 1.0 / 64
 _MOSTLY: Final = (
     0.25  # share of the cost that hot clusters have, from which on all conjunctions are examined after a plan
 )
+_QUARTER: Final = 256  # conjunctions that take as long to divide as all that is done for a cluster besides
 _BEHIND: Final = (
     16  # a cluster is divided further when so many times what is behind its sections is not all of it
 )
 _LOOKED_AT: Final = 256  # clusters that may be divided, at a time
 _STEP: Final = 4_096  # conjunctions that are reviewed at once
-_SWEPT_WITHIN: Final = 50_000  # events in which all conjunctions are examined after a plan,
 _LIKELY: Final = 0.25  # share of conjunctions that a sweep is taken to move before it has begun
-_WORTH: Final = 0.02  # or so many for each check of an event that may be saved
+_WORTH: Final = (
+    0.02  # conjunctions that are examined after a plan for each check of an event, where many move,
+)
+_LEAST_WORTH: Final = 0.002  # and where few do
 
 
 class Thresholds(Struct, frozen=True):
@@ -78,6 +84,8 @@ class Thresholds(Struct, frozen=True):
     words: int = 32  # of a cluster that is
     often: float = 1.0 / 256  # of the events reach it at least,
     hits: float = 4.0  # and so many have
+    packed: int = 1 << 16  # words from which on clusters are moved together
+    large: int = 512  # words of a cluster that has its first checks next to each other
     sizes: Sizes = Sizes()  # of clusters that are divided into sections, and of these
 
 
@@ -91,7 +99,9 @@ EAGER: Final = Thresholds(
     together=1,
     words=1,
     often=0.0,
-    sizes=Sizes(words=8, saved=0.0, section=2, few=1, share=100.0),
+    packed=16,
+    large=16,
+    sizes=Sizes(checks=4, saved=0.0, section=2, few=1, share=100.0),
 )
 """Thresholds at which everything is done at the first opportunity."""
 
@@ -104,6 +114,7 @@ class Adaptive(StoredMatcher):
         super().__init__(vocabulary)
         self._thresholds = thresholds
         self._state: State = new_state()
+        self._state.tops[Top.LARGE] = thresholds.large
         self._state.tops[Top.UNCOUNTED] = thresholds.counted - 1
         self._state.dense.used[DenseCount.LEAST] = thresholds.together
         self._addressed = Addressed[State](arrays.AdaptiveStateAddress)
@@ -119,10 +130,12 @@ class Adaptive(StoredMatcher):
         self._effort = _MOST_EFFORT  # how much is reviewed, in proportion to what is checked
         self._owed = 0.0  # conjunctions to be reviewed
         self._cost = 0.0  # of an event, in checks, when that was last counted
+        self._to_sweep = 0.0  # conjunctions to be examined
         self._swept_well = 0.0  # share of the conjunctions examined since a plan that moved
         self._offset = 0  # in the cluster that is reviewed
         self._moved = 0
-        self._undivided: dict[int, int] = {}  # words of clusters that it does not pay to divide
+        # Clusters that it does not pay to divide: how many conjunctions they had, after how many events
+        self._undivided: dict[int, tuple[int, float]] = {}
 
     # adding and removing
 
@@ -157,6 +170,20 @@ class Adaptive(StoredMatcher):
         self._settle(expressions, 1)
         if self._swept < int(self._store.counters[StoreCounter.TOP]):
             self._sweep(16 * count + 64)
+        if held <= _PACKED_AFTER * count:
+            self._pack()
+
+    def _pack(self) -> None:
+        """Move clusters together where blocks that they have outgrown take too much memory."""
+        state, top = self._state, int(self._state.words.top[0])
+        words = state.access.keys[: hash_index.top_entry(state.access), Access.PLACE] & (arrays.LARGE_BIT - 1)
+        rows = state.large.rows[: state.large.counters[1]]
+        needed = int(blocks.block_sizes(words).sum())
+        checks = int(blocks.block_sizes(rows[rows[:, Large.ENTRY] >= 0, Large.COUNT]).sum())
+        if top > self._thresholds.packed and needed < _LOOSE * top:
+            packed = arrays.with_new_memory(state, needed, checks)
+            pack(state, packed.words.rows, packed.large.checks.rows)
+            self._state = packed
 
     def _plan_for_all(self, held: int) -> None:
         """Plan for a sample of all conjunctions that are placed, as if there were no others."""
@@ -214,7 +241,9 @@ class Adaptive(StoredMatcher):
         state = arrays.with_lists(state, 0, members)
         words = max(int(state.tops[Top.NEEDED]), _LEAST, 2 * (most + 3 * left))
         state = arrays.with_postings(state, max(int(state.tops[Top.NEEDED_POSTINGS]), _LEAST))
-        state.tops[[Top.NEEDED, Top.NEEDED_MEMBERS, Top.NEEDED_POSTINGS]] = 0
+        checks = max(int(state.tops[Top.NEEDED_CHECKS]), 64 + left)
+        state = arrays.with_first_checks(state, checks, left // (self._thresholds.large // 16) + 2)
+        state.tops[[Top.NEEDED, Top.NEEDED_MEMBERS, Top.NEEDED_POSTINGS, Top.NEEDED_CHECKS]] = 0
         self._state = arrays.with_words(state, words)
 
     def _withdraw(self, expressions: Expressions) -> None:
@@ -314,9 +343,10 @@ class Adaptive(StoredMatcher):
         if self._owed >= 16:
             self._review(int(self._owed), events)
             self._owed = 0.0
-        held = int(self._store.counters[StoreCounter.LIVE])
-        most = 1 + held // _SWEPT_WITHIN + int(self._swept_well * self._cost * _WORTH)
-        self._sweep(min(events * most, _STEP * max(events // 64, 1)))
+        self._to_sweep += events * self._cost * (_LEAST_WORTH + _WORTH * self._swept_well)
+        if self._to_sweep >= 16:
+            self._sweep(min(int(self._to_sweep), _STEP * max(events // 64, 1)))
+            self._to_sweep = 0.0
 
     def _count_alone(self, events: int) -> None:
         """Keep the share of events that come in small batches; some always may."""
@@ -362,7 +392,6 @@ class Adaptive(StoredMatcher):
             return
         self._state, made = plan(state, sample, -(alone + together) / len(sample), 1.0, self._scratch)
         self._plans += 1
-        self._undivided.clear()
         if made:
             self._effort = _MOST_EFFORT
             if share > _MOSTLY:
@@ -389,27 +418,27 @@ class Adaptive(StoredMatcher):
         entries = np.unique(state.review.suspects[: state.tops[Top.SUSPECTS]])
         if state.dense.used[DenseCount.HOT]:
             entries = np.union1d(entries, state.dense.hot[state.dense.hot > 0] - 1)
-        rows = state.access.keys[entries]
-        words = rows[:, Access.PLACE] & (arrays.DIVIDED_BIT - 1)
-        is_divided = rows[:, Access.PLACE] & arrays.DIVIDED_BIT > 0
-        divisions = (rows[:, Access.WORK] & _LOW_HALF)[is_divided]
-        behind = words.copy()
-        behind[is_divided] -= state.divisions.rows[divisions, Division.WORDS]
-        hits = (rows[:, Access.WORK] >> 32).astype(np.int32).view(np.float32)
-        saved = behind * hits / max(float(state.totals[Total.EVENTS]), 1.0)
-        saved[(behind < self._thresholds.sizes.words) | (_BEHIND * behind < words)] = 0.0
+        entries = entries[state.access.keys[entries, Access.PLACE] & arrays.LARGE_BIT > 0]
+        works = state.access.keys[entries, Access.WORK]
+        rows = state.large.rows[works & _LOW_HALF]
+        counts, behind = rows[:, Large.COUNT], rows[:, Large.COUNT] - rows[:, Large.DIVIDED]
+        hits = (works >> 32).astype(np.int32).view(np.float32)
+        sure = np.maximum(hits - 2.0 * np.sqrt(hits * float(state.totals[Total.WEIGHT])), 0.0)
+        saved = behind * sure / max(float(state.totals[Total.EVENTS]), 1.0) / (1.0 + behind / _QUARTER)
+        saved[(behind < self._thresholds.sizes.checks) | (_BEHIND * behind < counts)] = -1.0
         left, some = max(events // 64, 1) * MOST_AT_ONCE, False
         for at in np.argsort(-saved)[: min(events, _LOOKED_AT)].tolist():
             entry = int(entries[at])
-            if saved[at] <= self._thresholds.sizes.saved or left <= 0:
+            if saved[at] < self._thresholds.sizes.saved or left <= 0:
                 break
-            is_whole = words[at] <= 2 * self._undivided.get(entry, 0)
+            count, counted = self._undivided.get(entry, (0, 0.0))
+            is_whole = counts[at] <= 2 * count and self._state.totals[Total.COUNTED] < 4.0 * counted
             while not is_whole and left > 0:
                 divided, count = divide(self._state, entry, self._thresholds.sizes)
                 left -= count + _LEAST
                 is_whole = divided is None or count < MOST_AT_ONCE
                 if divided is None:
-                    self._undivided[entry] = int(words[at])
+                    self._undivided[entry] = int(counts[at]), float(self._state.totals[Total.COUNTED])
                 else:
                     self._state, some = divided, True
         return some
@@ -437,12 +466,14 @@ class Adaptive(StoredMatcher):
         """Return the number of access paths and the work per event."""
         state = self._state
         events = max(float(state.totals[Total.COUNTED]), 1.0)
+        is_large = np.flatnonzero(state.large.rows[: state.large.counters[1], Large.ENTRY] >= 0)
         return {
             "distinct predicates": hash_index.live_entries(state.predicates.entries),
             "access paths": hash_index.live_entries(state.access),
             "tables": int(np.count_nonzero(state.tables.width)),
             "grids": int(state.tops[Top.GRIDS]),
-            "divided clusters": int(np.count_nonzero(state.divisions.rows[:, Division.ENTRY] >= 0)),
+            "large clusters": len(is_large),
+            "divided clusters": int(np.count_nonzero(state.large.rows[is_large, Large.SECTIONS])),
             "hot clusters": int(state.dense.used[DenseCount.HOT]),
             "access paths per event": float(state.totals[Total.VISITS]) / events,
             "probes per event": float(state.totals[Total.PROBES]) / events,

@@ -15,7 +15,7 @@ from tocsin.structures import blocks
 from tocsin.structures.array_types import Float64s, Int32s, Int64s
 from tocsin.structures.growth import grown
 
-COSTS: Final = Costs(table=3.0, attribute=1.0, misses=0.0, create=1.5)
+COSTS: Final = Costs(table=8.0, attribute=1.0, misses=0.0, create=1.5)
 """In checks of a conjunction, which take about six nanoseconds. Cache misses are not counted: on W0, 23 tables took less time than 9."""
 
 _GRID: Final = 24.0  # checks: to find the cells of a value

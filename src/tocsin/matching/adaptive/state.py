@@ -48,7 +48,7 @@ HOT: Final = 4_096
 BIT_ROWS: Final = 1 << 14
 MOST_COLUMNS: Final = 512
 HOT_BIT: Final = 1 << 31  # in the word of an access path's place
-DIVIDED_BIT: Final = 1 << 30
+LARGE_BIT: Final = 1 << 30
 SUSPECTS: Final = 4_096  # clusters that are noted for the next review
 DRAWN: Final = 1_024  # conjunctions that are drawn for it
 MOST_BOUNDS: Final = 1 << (LEVELS - 2)
@@ -76,8 +76,8 @@ class Access(IntEnum):
 
     FIRST = 0  # its codes, two to an integer
     SECOND = 1
-    PLACE = 2  # where its cluster begins, whether it is hot, whether it is divided, and how many words it has
-    WORK = 3  # words of conjunctions that are gone, and the weighted events that reached it, as a 32-bit float; of a divided one its division
+    PLACE = 2  # where its cluster begins, whether it is hot, whether it is large, and how many words it has
+    WORK = 3  # words of conjunctions that are gone, and the weighted events that reached it, as a 32-bit float; of a large cluster its row instead of the words
 
 
 class Slot(IntEnum):
@@ -110,31 +110,33 @@ class GridRow(IntEnum):
     TOTAL = 4  # weighted events that were counted, as a float
 
 
-class Division(IntEnum):
-    """Columns of `Divisions.rows`."""
+class Large(IntEnum):
+    """Columns of `LargeClusters.rows`."""
 
-    ENTRY = 0  # of the access path, or -1 if the row is free
-    FIRST = 1  # its sections
-    SECTIONS = 2
-    WORDS = 3  # of the cluster, from the first on, that are in sections
-    COUNT = 4  # conjunctions that are
-    GONE = 5  # words of conjunctions that are gone
-    VISITS = 6  # counted events that reached it,
-    CHECKS = 7  # and what they were checked against: conjunctions, and half of the sections
+    ENTRY = 0  # of the access path; of a free row, -2 less the next free one
+    FIRST = 1  # its first checks
+    CLASS = 2  # of their block
+    COUNT = 3  # of them
+    GONE = 4  # words of conjunctions that are gone
+    SECTION = 5  # the first of its sections
+    SECTIONS = 6
+    DIVIDED = 7  # first checks that are in sections
     PARTS = 8  # that were divided one after the other
+    VISITS = 9  # counted events that reached it since it was divided,
+    CHECKS = 10  # and what they were checked against: conjunctions, and half of the sections
 
 
 class Section(IntEnum):
-    """Columns of `Divisions.sections`."""
+    """Columns of `LargeClusters.sections`."""
 
     SLOTS = 0  # two slots, and what their values must be at least and at most; the second may be -1
     LOW = 1
     HIGH = 2
     SECOND_LOW = 3
     SECOND_HIGH = 4
-    BEGIN = 5  # its words, counted from the first of the cluster; none if it holds other sections
+    BEGIN = 5  # its first checks, counted from the first of the cluster; none if it holds other sections
     END = 6
-    NEXT = 7  # the section to go on with if the values are others, counted from the division's first
+    NEXT = 7  # the section to go on with if the values are others, counted from the cluster's first
 
 
 class Total(IntEnum):
@@ -164,6 +166,8 @@ class Top(IntEnum):
     NEEDED_MEMBERS = 9  # room that the last kernel wanted for members of lists
     WIDEST = 10  # codes of the widest conjunction that was added
     NEEDED_POSTINGS = 11  # room that the last kernel wanted for postings
+    NEEDED_CHECKS = 12  # room that the last kernel wanted for first checks of large clusters
+    LARGE = 13  # words from which on a cluster is large
 
 
 class ListRow(IntEnum):
@@ -216,13 +220,16 @@ class Words(NamedTuple):
     top: Int64s  # [1] words ever in use
 
 
-class Divisions(NamedTuple):
-    """Large clusters that are divided into sections, by what their conjunctions ask of two slots.
+class LargeClusters(NamedTuple):
+    """What large clusters have besides words: the first checks of all conjunctions next to each other, maybe in sections.
 
-    A section holds some conjunctions next to each other, or the sections behind it, up to the one that is to go on with.
+    The conjunctions of a section ask for similar values of two slots. It holds first checks, or the sections behind it, up to the
+    one that is to go on with.
     """
 
-    rows: Int64s  # [divisions, Division]
+    rows: Int64s  # [rows, Large]
+    counters: Int64s  # [2] the first free row, or -1, and rows ever in use
+    checks: Blocks  # the word of a first check, and where the conjunction is in the cluster in the upper half
     sections: Int64s  # [sections, Section]
     top: Int64s  # [1] sections ever in use
 
@@ -303,7 +310,7 @@ class State(NamedTuple):
     slots: Slots
     access: HashIndex  # keys: `Access`
     words: Words
-    divisions: Divisions
+    large: LargeClusters
     tables: Tables
     grids: Grids
     lists: Int64s  # [codes, ListRow]
@@ -357,8 +364,10 @@ def new_state() -> State:
         ),
         access,
         words,
-        Divisions(
-            np.full((4, len(Division)), -1, dtype=np.int64),
+        LargeClusters(
+            np.zeros((4, len(Large)), dtype=np.int64),
+            np.array([-1, 0]),
+            blocks.new_blocks(1),
             np.zeros((4, len(Section)), dtype=np.int64),
             np.zeros(1, dtype=np.int64),
         ),
@@ -492,6 +501,20 @@ def with_lists(state: State, codes: int, members: int) -> State:
 def with_postings(state: State, rows: int) -> State:
     """Return the state with room for so many more rows of postings."""
     return state._replace(postings=blocks.with_room(state.postings, rows))
+
+
+def with_first_checks(state: State, checks: int, clusters: int) -> State:
+    """Return the state with room for so many more first checks of large clusters, and for so many more of these."""
+    large = state.large._replace(checks=blocks.with_room(state.large.checks, checks))
+    large = grown(large, ("rows",), int(large.counters[1]) + clusters)
+    return state._replace(large=large)
+
+
+def with_new_memory(state: State, words: int, checks: int) -> State:
+    """Return the state with empty memory for so many words and first checks; where they are now is known to the old state alone."""
+    memory = grown(state.words._replace(rows=np.zeros(1, dtype=np.int32)), ("rows",), words)
+    first = grown(state.large.checks._replace(rows=np.zeros((1, 1), dtype=np.int64)), ("rows",), checks)
+    return state._replace(words=memory, large=state.large._replace(checks=first))
 
 
 def with_table(state: State, slots: tuple[int, ...], correlation: float) -> State:

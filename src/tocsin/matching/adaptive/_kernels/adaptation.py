@@ -11,20 +11,21 @@ from tocsin.matching.adaptive._kernels.clusters import (
     HEAD,
     NUMBER,
     copy_codes,
+    large_of,
     length_of,
     start_of,
     words_in,
 )
 from tocsin.matching.adaptive._kernels.expectations import chance_of_path, cost_of, expected
 from tocsin.matching.adaptive._kernels.predicates import float_of, with_float
-from tocsin.matching.adaptive._kernels.sections import share_checked
+from tocsin.matching.adaptive._kernels.sections import QUICK, share_checked
 from tocsin.matching.adaptive.state import (
-    DIVIDED_BIT,
     INSIDE,
     OP_BITS,
     SLOT_MASK,
     Access,
     Code,
+    Large,
     Slot,
     State,
     Stored,
@@ -36,7 +37,6 @@ from tocsin.matching.le_subscribe._kernels.greedy import MOST, Sample
 from tocsin.structures.array_types import Float64s, Int32s, Int64s
 from tocsin.structures.jit import helper, kernel
 
-DIVISIBLE: Final = 1_024  # words of a cluster that is divided, or will be when events have come
 _LEAST_SHARE: Final = 0.01  # of the conjunctions of a divided cluster that is checked
 _WIDER: Final = 2.0  # sections than the bounds of their conjunctions
 
@@ -88,15 +88,13 @@ def draw(
         size, at, found = copy_codes(state, numbers[i], scratch), sample.count[0], np.int64(0)
         best, _, _ = choose(state, scratch, scratch[size:], size)
         best = cost_of(state, best, scratch, size)
-        share = _share_of(state, entry, scratch, size)
+        is_large = words_in(state.access.keys[entry, Access.PLACE]) >= placed * state.tops[Top.LARGE]
+        share = _share_of(state, entry, is_large, scratch, size)
         best *= share
         cost = max(cost_of(state, chance_of_path(state, entry) * share, scratch, size), best, 1e-9)
         weight = scale
         # Before events have come, nobody knows whether the cells of a slot do better than the sections of a large cluster.
-        is_open = (
-            state.totals[Total.COUNTED] > 0
-            or words_in(state.access.keys[entry, Access.PLACE]) < placed * DIVISIBLE
-        )
+        is_open = state.totals[Total.COUNTED] > 0 or not is_large
         if scale < 0:
             weight = -scale / cost
         total += cost
@@ -121,13 +119,13 @@ def draw(
 
 
 @helper
-def _share_of(state: State, entry: int, codes: Int64s, size: int) -> float:
-    """Return the share of the events on its path that a conjunction is checked against, where its cluster is divided or soon will be."""
-    place = state.access.keys[entry, Access.PLACE]
-    if place & DIVIDED_BIT or words_in(place) < DIVISIBLE:
-        return share_checked(state, entry)
+def _share_of(state: State, entry: int, is_large: bool, codes: Int64s, size: int) -> float:
+    """Return what a conjunction costs an event on its path, in checks, where its cluster is large and divided, or soon will be."""
+    large, share = large_of(state, entry), share_checked(state, entry)
     if state.totals[Total.COUNTED] == 0:
-        return 1.0
+        return QUICK if is_large else share
+    if large < 0 or state.large.rows[large, Large.SECTIONS] > 0:
+        return share
     first, second = state.access.keys[entry, Access.FIRST], state.access.keys[entry, Access.SECOND]
     least, next_least, keys = 1.0, 1.0, state.predicates.entries.keys
     for j in range(size):
@@ -136,7 +134,7 @@ def _share_of(state: State, entry: int, codes: Int64s, size: int) -> float:
             chance = expected(state, codes[j])
             next_least = min(next_least, max(least, chance))
             least = min(least, chance)
-    return min(_WIDER * least * next_least + _LEAST_SHARE, 1.0)
+    return min(_WIDER * least * next_least + _LEAST_SHARE, share)
 
 
 @helper

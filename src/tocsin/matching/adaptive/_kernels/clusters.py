@@ -5,7 +5,8 @@ likely first, and then those that are not: the access path implies them, or they
 word is 0, the code that every event satisfies. Of a code that is checked and no equality, there is -1 less it. Where few events
 have a value to check, the slot of each check is behind the number, with the upper halves of the bounds that the value must have:
 they decide nearly always, and the predicates themselves are somewhere else in memory. A conjunction that is gone stays as a gap,
-with -1 for its number, until there are many. A large cluster is divided into sections (see `sections`); what is added later is behind them.
+with -1 for its number, until there are many. A large cluster has the first checks of its
+conjunctions besides, next to each other; these may be in sections (see `sections`), and what is added later is behind them.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from tocsin.matching.adaptive.state import (
     ALWAYS,
     BOUNDS,
     BOUNDS_BIT,
-    DIVIDED_BIT,
     HOT_BIT,
+    LARGE_BIT,
     RESIDUAL_BIT,
     SIZE_BITS,
     SIZE_MASK,
     Access,
-    Division,
+    Large,
     State,
     Stored,
+    Top,
     Words,
 )
-from tocsin.structures import free_lists
-from tocsin.structures.array_types import Int64s
+from tocsin.structures import blocks, free_lists
+from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.blocks import class_of, size_of
-from tocsin.structures.jit import helper
+from tocsin.structures.jit import helper, kernel
 
 _LOW_HALF: Final = 0xFFFFFFFF
 HEAD: Final = 1  # the places of words of a conjunction
@@ -49,13 +51,13 @@ def start_of(place: int) -> int:
 @helper
 def words_in(place: int) -> int:
     """Return how many words a cluster has."""
-    return place & (DIVIDED_BIT - 1)
+    return place & (LARGE_BIT - 1)
 
 
 @helper
 def place_of(start: int, words: int, before: int) -> int:
     """Return the place of a cluster that was at another place before."""
-    return (start << 32) | words | (before & (HOT_BIT | DIVIDED_BIT))
+    return (start << 32) | words | (before & (HOT_BIT | LARGE_BIT))
 
 
 @helper
@@ -205,42 +207,133 @@ def take_out(state: State, number: int) -> bool:
     state.words.rows[at + NUMBER] = -1
     state.store.rows[number, Stored.PATH] = -1
     if is_closed:
-        gone = np.int64(0)
-        unite(state, entry)
+        gone, large = np.int64(0), large_of(state, entry)
         _close_gaps(state, entry)
+        if large >= 0 and words_in(state.access.keys[entry, Access.PLACE]) >= state.tops[Top.LARGE]:
+            _write_first_checks(state, entry, large)
+        elif large >= 0:
+            _make_small(state, entry, large)
     _set_words_gone(state, entry, gone)
     return True
 
 
 @helper
+def large_of(state: State, entry: int) -> int:
+    """Return the row of a large cluster, -1 of others."""
+    if state.access.keys[entry, Access.PLACE] & LARGE_BIT:
+        return state.access.keys[entry, Access.WORK] & _LOW_HALF
+    return np.int64(-1)
+
+
+@helper
 def words_gone(state: State, entry: int) -> int:
     """Return how many words of a cluster are of conjunctions that are gone."""
-    work = state.access.keys[entry, Access.WORK] & _LOW_HALF
-    if state.access.keys[entry, Access.PLACE] & DIVIDED_BIT:
-        return state.divisions.rows[work, Division.GONE]
-    return work
+    large = large_of(state, entry)
+    return (
+        state.large.rows[large, Large.GONE]
+        if large >= 0
+        else state.access.keys[entry, Access.WORK] & _LOW_HALF
+    )
 
 
 @helper
 def _set_words_gone(state: State, entry: int, gone: int) -> None:
-    work = state.access.keys[entry, Access.WORK]
-    if state.access.keys[entry, Access.PLACE] & DIVIDED_BIT:
-        state.divisions.rows[work & _LOW_HALF, Division.GONE] = gone
+    large, work = large_of(state, entry), state.access.keys[entry, Access.WORK]
+    if large >= 0:
+        state.large.rows[large, Large.GONE] = gone
     else:
         state.access.keys[entry, Access.WORK] = (work & ~np.int64(_LOW_HALF)) | gone
 
 
 @helper
-def unite(state: State, entry: int) -> None:
-    """Make a cluster one that is not divided; its conjunctions stay where they are."""
-    row = state.access.keys[entry]
-    if row[Access.PLACE] & DIVIDED_BIT:
-        division = row[Access.WORK] & _LOW_HALF
-        state.divisions.rows[division, Division.ENTRY] = -1
-        row[Access.PLACE] &= ~np.int64(DIVIDED_BIT)
-        row[Access.WORK] = (row[Access.WORK] & ~np.int64(_LOW_HALF)) | state.divisions.rows[
-            division, Division.GONE
-        ]
+def first_checks_wanted(state: State, entry: int, words: int) -> int:
+    """Return how much room for first checks it may take to make a cluster longer by some words."""
+    large, used = large_of(state, entry), words_in(state.access.keys[entry, Access.PLACE])
+    if large >= 0:
+        count = state.large.rows[large, Large.COUNT]
+        return (
+            size_of(class_of(count + 1))
+            if count == size_of(state.large.rows[large, Large.CLASS])
+            else np.int64(0)
+        )
+    return (
+        size_of(class_of((used + words) // REST + 1))
+        if used + words >= state.tops[Top.LARGE]
+        else np.int64(0)
+    )
+
+
+@helper
+def add_first_check(state: State, entry: int, at: int) -> None:
+    """Have the first check of the cluster's newest conjunction, which is at `at`, beside the others, if the cluster is large."""
+    place, large = state.access.keys[entry, Access.PLACE], large_of(state, entry)
+    if large < 0:
+        if words_in(place) >= state.tops[Top.LARGE]:
+            _make_large(state, entry)
+        return
+    row, checks = state.large.rows[large], state.large.checks
+    count = row[Large.COUNT]
+    if count == size_of(row[Large.CLASS]):
+        class_ = class_of(count + 1)
+        row[Large.FIRST] = blocks.moved(checks, row[Large.FIRST], row[Large.CLASS], count, class_)
+        row[Large.CLASS] = class_
+    checks.rows[row[Large.FIRST] + count, 0] = first_check(
+        np.int64(state.words.rows[at]), at - start_of(place)
+    )
+    row[Large.COUNT] = count + 1
+
+
+@helper
+def first_check(word: int, offset: int) -> int:
+    """Return a first check, and where its conjunction is."""
+    return (offset << 32) | (word & _LOW_HALF)
+
+
+@helper
+def _make_large(state: State, entry: int) -> None:
+    """Give a cluster first checks next to each other."""
+    large, counters, row = state.large, state.large.counters, state.access.keys[entry]
+    number = counters[0]
+    if number >= 0:
+        counters[0] = -2 - large.rows[number, Large.ENTRY]
+    else:
+        number = counters[1]
+        counters[1] += 1
+    for column in range(large.rows.shape[1]):
+        large.rows[number, column] = 0
+    large.rows[number, Large.ENTRY], large.rows[number, Large.GONE] = entry, row[Access.WORK] & _LOW_HALF
+    class_ = class_of(words_in(row[Access.PLACE]) // REST + 1)
+    large.rows[number, Large.FIRST], large.rows[number, Large.CLASS] = (
+        blocks.take(large.checks, class_),
+        class_,
+    )
+    row[Access.WORK] = (row[Access.WORK] & ~np.int64(_LOW_HALF)) | number
+    row[Access.PLACE] |= np.int64(LARGE_BIT)
+    _write_first_checks(state, entry, number)
+
+
+@helper
+def _write_first_checks(state: State, entry: int, large: int) -> None:
+    """Write the first checks of a large cluster, which is not divided then; there is room."""
+    place, row = state.access.keys[entry, Access.PLACE], state.large.rows[large]
+    start, offset, count = start_of(place), np.int64(0), np.int64(0)
+    while offset < words_in(place):
+        word = np.int64(state.words.rows[start + offset])
+        state.large.checks.rows[row[Large.FIRST] + count, 0] = first_check(word, offset)
+        offset += length_of(np.int64(state.words.rows[start + offset + HEAD]))
+        count += 1
+    row[Large.COUNT] = count
+    row[Large.SECTIONS] = row[Large.DIVIDED] = row[Large.PARTS] = 0
+
+
+@helper
+def _make_small(state: State, entry: int, large: int) -> None:
+    """Give back what a large cluster has besides words."""
+    row, counters = state.large.rows[large], state.large.counters
+    blocks.give(state.large.checks, row[Large.FIRST], row[Large.CLASS])
+    row[Large.ENTRY], row[Large.SECTIONS] = -2 - counters[0], 0
+    counters[0] = large
+    state.access.keys[entry, Access.PLACE] &= ~np.int64(LARGE_BIT)
 
 
 @helper
@@ -280,3 +373,31 @@ def _close_gaps(state: State, entry: int) -> None:
         free_lists.give(state.words.rows, state.words.free, class_of(used), start)
         start = new
     state.access.keys[entry, Access.PLACE] = place_of(start, left, place)
+
+
+@kernel
+def pack(state: State, words: Int32s, checks: Int64s) -> None:
+    """Move all clusters into other memory, one behind the other; there must be room."""
+    memory, access = state.words, state.access
+    for class_ in range(memory.free.shape[0]):
+        memory.free[class_] = -1
+    for class_ in range(state.large.checks.free.shape[0]):
+        state.large.checks.free[class_] = -1
+    top, top_check = np.int64(0), np.int64(0)
+    for entry in range(access.counters[1]):
+        place = access.keys[entry, Access.PLACE]
+        used = words_in(place)
+        for i in range(used):
+            words[top + i] = memory.rows[start_of(place) + i]
+        if used > 0:
+            access.keys[entry, Access.PLACE] = place_of(top, used, place)
+            top += size_of(class_of(used))
+    for large in range(state.large.counters[1]):
+        row = state.large.rows[large]
+        if row[Large.ENTRY] >= 0:
+            for i in range(row[Large.COUNT]):
+                checks[top_check + i, 0] = state.large.checks.rows[row[Large.FIRST] + i, 0]
+            row[Large.FIRST], row[Large.CLASS] = top_check, class_of(row[Large.COUNT])
+            top_check += size_of(row[Large.CLASS])
+    memory.top[0] = top
+    state.large.checks.top[0] = top_check

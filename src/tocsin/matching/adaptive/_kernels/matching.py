@@ -22,6 +22,7 @@ from tocsin.matching.adaptive._kernels.clusters import (
     REST,
     bounds_in,
     checks_in,
+    large_of,
     length_of,
     place_of_check,
     start_of,
@@ -45,19 +46,19 @@ from tocsin.matching.adaptive._kernels.events import (
     reach,
 )
 from tocsin.matching.adaptive._kernels.predicates import float_of, with_float
-from tocsin.matching.adaptive._kernels.sections import division_of, next_section, share_checked
+from tocsin.matching.adaptive._kernels.sections import next_section, share_checked
 from tocsin.matching.adaptive._kernels.verification import is_satisfied
 from tocsin.matching.adaptive.state import (
     ABSENT,
     BOUNDS,
     CHUNK,
-    DIVIDED_BIT,
     HOT_BIT,
+    LARGE_BIT,
     RESIDUAL_BIT,
     Access,
     AdaptiveStateAddress,
     DenseCount,
-    Division,
+    Large,
     Section,
     State,
     Top,
@@ -73,11 +74,11 @@ _FALSE: Final = 0
 _TRUE: Final = 1
 _UNKNOWN: Final = 2
 _PASSED: Final = 1 << 62  # of a candidate: its first check holds
-_SMALL: Final = 512  # words of a cluster whose conjunctions are verified together with others
 _LINE: Final = 16  # words in a cache line
 _DRAWN: Final = 8  # conjunctions that are drawn of an event that is counted
-_MOST_VISITS: Final = 1_024  # of a divided cluster, beyond which they count for half
-_SELDOM: Final = 0.1  # share of a divided cluster's conjunctions, below which it is not reviewed
+_MOST_VISITS: Final = 1_024  # of a large cluster, beyond which they count for half
+_SELDOM: Final = 0.1  # what a conjunction of a large cluster costs, below which that is not reviewed
+_SOON: Final = 8  # first checks after which what the next one reads is there
 _AHEAD: Final = 4  # lines of a cluster that are asked for
 
 
@@ -188,55 +189,66 @@ def _verify_all(state: State, event: int, count: int, found: Int64s) -> int:
         place = access[entry, Access.PLACE]
         if place & hot:
             put_off(state, entry, event)
-        elif words_in(place) <= _SMALL:
+        elif place & LARGE_BIT:
+            candidates = _gather_large(state, entry, large_of(state, entry), candidates, found)
+        else:
             candidates = _gather(state, start_of(place), start_of(place) + words_in(place), candidates, found)
     if is_counted(state):
         state.totals[Total.CHECKS] += candidates - count
-    count = _verify_candidates(state, count, candidates, found)
-    for i in range(entries):
-        place = access[reached[i], Access.PLACE]
-        if place & hot == 0 and words_in(place) > _SMALL:
-            count = _verify_large(state, reached[i], count, found)
-    if is_counted(state):
         state.totals[Total.VISITS] += entries
-    return count
+    return _verify_candidates(state, count, candidates, found)
 
 
 @helper
-def _verify_large(state: State, entry: int, count: int, found: Int64s) -> int:
-    """Write the conjunctions of a large cluster that the event at hand satisfies; return how many by now."""
-    place, division = state.access.keys[entry, Access.PLACE], division_of(state, entry)
-    start, checks, looked_at, section = start_of(place), state.totals[Total.CHECKS], np.int64(0), np.int64(-1)
-    at, end = start, start + words_in(place)
+def _gather_large(state: State, entry: int, large: int, count: int, found: Int64s) -> int:
+    """Write where the conjunctions of a large cluster are whose first checks hold; return the end of them all."""
+    row, start, before = state.large.rows[large], start_of(state.access.keys[entry, Access.PLACE]), count
+    section, looked_at, checks = np.int64(-1), np.int64(0), np.int64(0)
     while True:
-        if division >= 0:  # what is behind all sections comes last
-            section, tested = next_section(state, division, section + 1)
-            looked_at += tested
-            row = state.divisions.rows[division]
-            if section >= 0:
-                found_at = row[Division.FIRST] + section
-                at = start + state.divisions.sections[found_at, Section.BEGIN]
-                end = start + state.divisions.sections[found_at, Section.END]
-            else:
-                at, end = start + row[Division.WORDS], start + words_in(place)
-        count = _verify(state, at, end, count, found)
+        section, tested = next_section(state, large, section + 1)
+        looked_at += tested
+        begin, end = row[Large.DIVIDED], row[Large.COUNT]  # what is behind all sections comes last
+        if section >= 0:
+            begin = state.large.sections[row[Large.SECTION] + section, Section.BEGIN]
+            end = state.large.sections[row[Large.SECTION] + section, Section.END]
+        count = _check_first(state, start, row[Large.FIRST] + begin, row[Large.FIRST] + end, count, found)
+        checks += end - begin
         if section < 0:
             break
-    if division >= 0 and is_counted(state):
-        _count_visit(state, division, np.int64(state.totals[Total.CHECKS] - checks), looked_at)
+    if is_counted(state):
+        checks += looked_at // 2
+        state.totals[Total.CHECKS] += checks - (count - before)
+        if row[Large.VISITS] >= _MOST_VISITS:
+            row[Large.VISITS] >>= 1
+            row[Large.CHECKS] >>= 1
+        row[Large.VISITS] += 1
+        row[Large.CHECKS] += checks
     return count
 
 
 @helper
-def _count_visit(state: State, division: int, checks: int, looked_at: int) -> None:
-    """Count what an event was checked against in a divided cluster, each event more than those before."""
-    row = state.divisions.rows[division]
-    if row[Division.VISITS] >= _MOST_VISITS:
-        row[Division.VISITS] >>= 1
-        row[Division.CHECKS] >>= 1
-    row[Division.VISITS] += 1
-    row[Division.CHECKS] += checks + looked_at // 2
-    state.totals[Total.CHECKS] += looked_at // 2
+def _check_first(state: State, start: int, at: int, end: int, count: int, found: Int64s) -> int:
+    """Write which conjunctions' first checks hold, of some next to each other in the cluster that begins at `start`; return their end.
+
+    Most fail, and of those with an equality no more than the mark of its code is read.
+    """
+    rows, marks, checks = state.words.rows, state.predicates.marks, state.large.checks.rows
+    true = np.uint16(2 * state.tops[Top.NUMBER])
+    for i in range(at, end):
+        word = np.int64(np.int32(checks[i, 0]))
+        if word >= 0:
+            if marks[word] != true:
+                continue
+        else:
+            if i + _SOON < end:
+                _ask_for_check(state, np.int64(np.int32(checks[i + _SOON, 0])))
+            if not is_satisfied(state, word):
+                continue
+        conjunction = start + (checks[i, 0] >> 32)
+        prefetch(rows, conjunction)
+        found[count] = conjunction
+        count += 1
+    return count
 
 
 @helper
@@ -364,35 +376,4 @@ def _note(state: State) -> None:
 def _is_done_well(state: State, entry: int, hot: int) -> bool:
     """Tell whether a cluster is matched for many events at once, or an event is checked against little of it."""
     place = state.access.keys[entry, Access.PLACE]
-    return place & hot != 0 or (place & DIVIDED_BIT != 0 and share_checked(state, entry) < _SELDOM)
-
-
-@helper
-def _verify(state: State, at: int, end: int, count: int, found: Int64s) -> int:
-    """Write the conjunctions of a large cluster that the event at hand satisfies; return how many by now.
-
-    Most fail at once, by an equality: of those, no more than the mark of its code is read.
-    """
-    rows, marks = state.words.rows, state.predicates.marks
-    true = np.uint16(2 * state.tops[Top.NUMBER])
-    checked = np.int64(0)
-    while at < end:
-        word, head = np.int64(rows[at]), np.int64(rows[at + HEAD])
-        number, rest = at + NUMBER, at + REST
-        at += length_of(head)
-        checked += 1
-        if word >= 0:
-            if marks[word] != true:
-                continue
-        elif not is_satisfied(state, word):
-            continue
-        rest += bounds_in(head)
-        last = rest + checks_in(head) - 1
-        while rest < last and is_satisfied(state, np.int64(rows[rest])):
-            rest += 1
-        if rest >= last and rows[number] >= 0:
-            found[count] = np.int64(rows[number]) + (NEEDS_RESIDUAL if (head >> RESIDUAL_BIT) & 1 else 0)
-            count += 1
-    if is_counted(state):
-        state.totals[Total.CHECKS] += checked
-    return count
+    return place & hot != 0 or (place & LARGE_BIT != 0 and share_checked(state, entry) < _SELDOM)

@@ -19,9 +19,11 @@ from tocsin.matching.adaptive._kernels.clusters import (
     HEAD,
     NUMBER,
     REST,
+    add_first_check,
     append,
     code_in,
     copy_codes,
+    first_checks_wanted,
     growth,
     head_of,
     is_empty,
@@ -118,9 +120,16 @@ def settle(state: State, expressions: Expressions, start: int, step: int, scratc
         entry = entry_of(state, first, second, choice[2])
         if entry == old:
             continue
-        words = growth(state, entry, longest(size)) + freed
-        if not has_words(state, words) or (old >= 0 and not take_out(state, number)):
-            state.tops[Top.NEEDED] = words
+        words, checks = (
+            growth(state, entry, longest(size)) + freed,
+            first_checks_wanted(state, entry, longest(size)),
+        )
+        if (
+            not has_words(state, words)
+            or not _has_checks(state, checks)
+            or (old >= 0 and not take_out(state, number))
+        ):
+            state.tops[Top.NEEDED], state.tops[Top.NEEDED_CHECKS] = words, checks
             if is_empty(state, entry):
                 drop_entry(state, entry)
             _release(state, scratch, size if is_new else np.int64(0))
@@ -181,6 +190,15 @@ def has_words(state: State, words: int) -> bool:
 
 
 @helper
+def _has_checks(state: State, checks: int) -> bool:
+    """Tell whether there is room for so many first checks, and for another large cluster."""
+    large = state.large
+    return (
+        large.checks.top[0] + checks <= large.checks.rows.shape[0] and large.counters[1] < large.rows.shape[0]
+    )
+
+
+@helper
 def write(state: State, number: int, entry: int, codes: Int64s, size: int) -> None:
     """Write a conjunction into a cluster; the checks that fail most often come first."""
     first, second = state.access.keys[entry, Access.FIRST], state.access.keys[entry, Access.SECOND]
@@ -221,6 +239,7 @@ def write(state: State, number: int, entry: int, codes: Int64s, size: int) -> No
     for j in range(np.int64(checks > 0), size):
         rows[rest] = codes[2 * size + j]
         rest += 1
+    add_first_check(state, entry, at)
 
 
 @helper
