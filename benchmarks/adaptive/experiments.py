@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from benchmarks.adaptive.changes import measure_changes
 from benchmarks.adaptive.session import AdaptiveSession, Source
 from benchmarks.adaptive.table import draw_ratios, show
 from benchmarks.adaptive.workloads import numbers, texts
@@ -35,6 +36,8 @@ SCALES: Final = scales(
     drift_step=(10_000, 10_000),  # by so many
     drift_batch=(500, 500),  # a batch of them
     within=(1.3, 1.3),  # times the best: the change is over
+    changed=(20_000, 1_000_000),  # subscriptions beside which there are single changes,
+    changes=(2_000, 40_000),  # so many
     documents=(2_000, 20_000),  # of a made-up corpus,
     words=(10_000, 50_000),  # the most frequent words, of any corpus
     catalogue=(4_000, 20_000),  # products of a made-up catalogue,
@@ -82,6 +85,18 @@ def _drift(session: AdaptiveSession) -> None:
     session.drift(numbers.hot_half(0), numbers.hot_half(6))
 
 
+def _changes(session: AdaptiveSession) -> None:
+    measure_changes(
+        session,
+        {
+            "W0 with ranges": lesubscribe.Workload(lesubscribe.WORKLOADS["W0 with ranges"]),
+            "hot attributes": numbers.hot_half(0),
+            "one hot value": numbers.hot_value(),
+            "twenty distinct": numbers.equal(20),
+        },
+    )
+
+
 EXPERIMENTS: Final[Mapping[str, Row]] = {
     "W0": _table1("W0"),
     "W0 with ranges": _table1("W0 with ranges"),
@@ -110,6 +125,7 @@ EXPERIMENTS: Final[Mapping[str, Row]] = {
     "real products": Row("real products", "subscriptions", _products),
     "news": Row("real news", "subscriptions", _news),
     "drift": Row("drift", "events", _drift),
+    "changes": Row("single changes", "workload", _changes),
 }
 
 PLOTS: Final[Mapping[str, Plot]] = {"ratios": draw_ratios}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
+from benchmarks.adaptive.changes import show_changes
 from benchmarks.adaptive.session import BATCHES, BYTES, OWN, RATE, RATIO, SINGLE, STOPPED
 from benchmarks.runner.benchmark import Experiment
 from benchmarks.runner.plots import OTHER, plain, short, with_legend
@@ -47,6 +48,7 @@ def show(report: Report, experiments: Mapping[str, Experiment[Any]]) -> None:
         table.add_row("all", "mean; worst", *[""] * len(_COLUMNS), *means)
     console.print(table)
     _show_drift(report, experiments, console)
+    show_changes(report.measurements, experiments, console)
     console.print(f"left out: {report.parameters['left_out']}", highlight=False, soft_wrap=True)
 
 

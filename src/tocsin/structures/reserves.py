@@ -11,7 +11,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-_AHEAD: Final = 16  # reserved addresses, as a multiple of the first size
+_AHEAD: Final = 16  # reserved addresses, as a multiple of the first size,
+_LEAST: Final = (
+    1 << 32
+)  # and so many, where the system has them: an array that grows past its addresses is copied
 _PRIVATE: Final = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 _COMMITMENT: Final = Path("/proc/sys/vm/overcommit_memory")
 _STRICT: Final = "2"  # the system counts reserved addresses as memory
@@ -25,13 +28,13 @@ class _Reserve(mmap.mmap):
 
 
 def reserved(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return zeros, with reserved addresses behind them for `_AHEAD` times as many where the system allows it."""
+    """Return zeros, with reserved addresses behind them for many more where the system allows it."""
     size = math.prod(shape) * dtype.itemsize
     if not _PRIVATE or not size or is_short_of_addresses():
         return np.zeros(shape, dtype=dtype)
-    for times in (_AHEAD, 1):
+    for length in (max(_AHEAD * size, _LEAST), _AHEAD * size, size):
         try:
-            reserve = _Reserve(-1, times * size, flags=_PRIVATE)
+            reserve = _Reserve(-1, length, flags=_PRIVATE)
         except (OSError, ValueError, OverflowError):  # no such range of addresses is free or allowed
             continue
         if _HUGE_PAGES is not None:

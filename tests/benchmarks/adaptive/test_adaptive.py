@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from benchmarks.adaptive.changes import KINDS
 from benchmarks.adaptive.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES
 from benchmarks.adaptive.session import BATCHES, BYTES, OWN, RATE, RATIO, SINGLE, STOPPED, Drift, Source
 from benchmarks.adaptive.workloads import numbers, texts
@@ -40,6 +41,8 @@ TINY = replace(
     words=2_000,
     catalogue=200,
     catalogue_attributes=100,
+    changed=300,
+    changes=40,
 )
 REAL = {"flights", "quotes", "real products", "news"}
 OTHERS = [OWN, "dynamic", "opindex"]
@@ -67,7 +70,7 @@ def test_every_workload_is_measured_with_every_matcher(report: Report) -> None:
         for one in report.measurements
         if one.name != RATIO
     }
-    for workload in EXPERIMENTS.keys() - REAL - {"drift"}:
+    for workload in EXPERIMENTS.keys() - REAL - {"drift", "changes"}:
         for matcher in OTHERS:
             assert {(workload, matcher, name) for name in (BATCHES, SINGLE, RATE, BYTES)} <= found
     assert "flights: needs --data" in str(report.parameters["left_out"])
@@ -97,6 +100,17 @@ def test_drift_is_told_by_steps_of_events(report: Report) -> None:
             if one.name == "after the change" and one.details["matcher"] == matcher
         ]
         assert steps == [40, 80]
+
+
+def test_single_changes_and_events_are_measured_by_kind(report: Report) -> None:
+    found = {
+        (one.details["at"], one.details["kind"], one.name): one.value
+        for one in report.measurements
+        if one.details["experiment"] == "changes"
+    }
+    for kind in KINDS:
+        median, worst = (found["W0 with ranges", kind, share] for share in ("median", "worst"))
+        assert 0 < median <= worst
 
 
 def test_a_change_is_over_when_batches_stay_near_the_best() -> None:

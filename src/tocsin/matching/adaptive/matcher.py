@@ -40,6 +40,7 @@ from tocsin.matching.saved import MatcherParts
 from tocsin.matching.stored_matcher import StoredMatcher, check_sizes
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.addresses import Addressed
+from tocsin.structures.array_types import Int32s
 
 _NONE: Final = np.zeros(2, dtype=np.int64)
 _LOW_HALF: Final = 0xFFFFFFFF
@@ -47,7 +48,8 @@ _PACKED_AFTER: Final = 32  # all conjunctions are at most so many times those th
 _LOOSE: Final = 0.8  # of the memory is needed, below which it is packed
 _LEAST: Final = 1_024  # words that clusters grow by
 _SLOTS: Final = 256  # there are few, once most attributes have come
-_SAMPLE: Final = 1_024  # conjunctions that a plan is made for
+_SAMPLE: Final = 1_024  # conjunctions that a plan is made for,
+_GAPS: Final = 64  # drawn of so many times as many numbers at most: few may be in use after removals
 _HALF_LIFE: Final = 20_000  # events after which an event counts for half
 _HEAVY: Final = 2.0**60
 _ALONE: Final = 0.05  # of the events are taken to come alone at least
@@ -165,8 +167,9 @@ class Adaptive(StoredMatcher):
         held, count = int(self._store.counters[StoreCounter.LIVE]), len(expressions.numbers)
         if held >= self._planned_for:
             # A few first, so that tables are there for the many.
-            self._settle(expressions, max(count // _SAMPLE, 1))
-            self._plan_for_all(held)
+            step = max(count // _SAMPLE, 1)
+            self._settle(expressions, step)
+            self._plan_for_all(held - count, expressions.numbers[::step], held)
         self._settle(expressions, 1)
         if self._swept < int(self._store.counters[StoreCounter.TOP]):
             self._sweep(16 * count + 64)
@@ -185,13 +188,14 @@ class Adaptive(StoredMatcher):
             pack(state, packed.words.rows, packed.large.checks.rows)
             self._state = packed
 
-    def _plan_for_all(self, held: int) -> None:
-        """Plan for a sample of all conjunctions that are placed, as if there were no others."""
+    def _plan_for_all(self, before: int, placed: Keys, held: int) -> None:
+        """Plan for a sample of all conjunctions: of those from before, and of those that are `placed` of the ones being added."""
         self._planned_for = held + held // 2
-        top = int(self._store.counters[StoreCounter.TOP])
-        some = np.flatnonzero(self._store.rows[:top, Stored.PATH] >= 0)
-        drawn = some[:: max(len(some) // _SAMPLE, 1)].astype(np.int32)
-        self._state, made = plan(self._state, drawn, held / len(drawn), len(some) / held, self._scratch)
+        drawn = self._draw()
+        more = placed[:: max(len(placed) // max(_SAMPLE - len(drawn), 1), 1)].astype(np.int32)
+        drawn = np.concatenate([drawn, more])
+        share = (before + len(placed)) / held
+        self._state, made = plan(self._state, drawn, held / len(drawn), share, self._scratch)
         self._swept = 0 if made else self._swept
 
     def _sweep(self, budget: int) -> None:
@@ -329,8 +333,8 @@ class Adaptive(StoredMatcher):
             self._counted_before += counted
             state.tops[Top.DRAWN] = 0
         elif self._since >= self._until_plan and is_known:
-            hot = self._draw_hot()
-            together = self._cost_of(hot) / _SAMPLE * int(self._store.counters[StoreCounter.LIVE])
+            hot, scale = self._draw_hot()
+            together = self._cost_of(hot) * scale
             self._cost = per_event + together
             if self._cost > self._thresholds.checks:
                 self._plan(per_event, together, hot)
@@ -354,31 +358,30 @@ class Adaptive(StoredMatcher):
         share += (alone - share) * min(events / _HALF_LIFE, 1.0)
         self._state.totals[Total.ALONE] = max(share, _ALONE)
 
-    def _cost_of(self, numbers: Keys) -> float:
+    def _cost_of(self, numbers: Int32s) -> float:
         """Return what conjunctions cost an event, in checks."""
         demand = np.zeros(int(self._state.tops[Top.SLOTS]) + 1)
-        return draw(
-            self._state,
-            numbers.astype(np.int32),
-            1.0,
-            1.0,
-            new_sample(len(numbers) + 1),
-            demand,
-            self._scratch,
-        )
+        sample = new_sample(len(numbers) + 1)
+        return draw(self._state, numbers, 1.0, 1.0, sample, demand, self._scratch)
 
-    def _draw_hot(self) -> Keys:
-        """Return the conjunctions of hot clusters among some that are drawn of all."""
+    def _draw(self) -> Int32s:
+        """Return about `_SAMPLE` of the conjunctions that are placed, at equal distances; that takes the same time for any number of them."""
+        counters = self._store.counters
+        top, live = int(counters[StoreCounter.TOP]), max(int(counters[StoreCounter.LIVE]), 1)
+        tried = min(_SAMPLE * min(-(-top // live), _GAPS), top)
+        numbers = np.asarray(np.arange(tried) * top // max(tried, 1), dtype=np.int32)
+        return np.asarray(numbers[self._store.rows[numbers, Stored.PATH] >= 0])
+
+    def _draw_hot(self) -> tuple[Int32s, float]:
+        """Return the conjunctions of hot clusters among some that are drawn of all, and how many each stands for."""
         if not self._state.dense.used[DenseCount.HOT]:
-            return np.empty(0, dtype=np.int64)
-        held = np.flatnonzero(self._store.rows[: self._store.counters[StoreCounter.TOP], Stored.PATH] >= 0)
-        if not len(held):
-            return held
-        drawn = held[(np.arange(_SAMPLE) * len(held)) // _SAMPLE]
+            return np.empty(0, dtype=np.int32), 1.0
+        drawn = self._draw()
         places = self._state.access.keys[self._store.rows[drawn, Stored.PATH], Access.PLACE]
-        return np.asarray(drawn[places & arrays.HOT_BIT > 0])
+        held = int(self._store.counters[StoreCounter.LIVE])
+        return drawn[places & arrays.HOT_BIT > 0], held / max(len(drawn), 1)
 
-    def _plan(self, alone: float, together: float, hot: Keys) -> None:
+    def _plan(self, alone: float, together: float, hot: Int32s) -> None:
         """Plan for what an event is checked against, by itself and together with others, each as often as it costs something."""
         state = self._state
         drawn = state.review.drawn[: min(int(state.tops[Top.DRAWN]), arrays.DRAWN)]
@@ -387,7 +390,7 @@ class Adaptive(StoredMatcher):
             drawn[: int(arrays.DRAWN * (1.0 - share)) + 1],
             hot[:: max(int(len(hot) / (share * _SAMPLE + 1)), 1)],
         )
-        sample = np.concatenate([drawn, hot.astype(np.int32)])
+        sample = np.concatenate([drawn, hot])
         if not len(sample):
             return
         self._state, made = plan(state, sample, -(alone + together) / len(sample), 1.0, self._scratch)
