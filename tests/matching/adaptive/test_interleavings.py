@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.matching.adaptive.invariants import check_invariants
 from tests.matching.interleaving import TESTS, Step, play, predicates, steps
 from tocsin.language import parse_condition, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
+from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, Statistics
 from tocsin.matching.adaptive.matcher import DEFAULT, EAGER, Adaptive, Thresholds
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
@@ -36,13 +36,27 @@ _events = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(_VALUES), max_
 _steps = steps(st.lists(_predicates, min_size=1, max_size=5).map(" and ".join), _events)
 
 
-@pytest.mark.parametrize("thresholds", [DEFAULT, EAGER], ids=["usual", "eager"])
+_HISTORY = Statistics.of(
+    {
+        name: value
+        for name, value in zip(NAMES, _VALUES[i:] + _VALUES[:i], strict=False)
+        if (i + ord(name)) % 3
+    }
+    for i in range(len(_VALUES))
+)
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "statistics"),
+    [(DEFAULT, None), (EAGER, None), (EAGER, _HISTORY)],
+    ids=["usual", "eager", "informed"],
+)
 @settings(max_examples=1_000 if LONG else 60)
 @given(played=st.lists(_steps, min_size=3, max_size=25), seed=st.integers(0, 2**32 - 1))
 def test_matches_and_invariants_survive_any_interleaving(
-    thresholds: Thresholds, played: list[Step], seed: int
+    thresholds: Thresholds, statistics: Statistics | None, played: list[Step], seed: int
 ) -> None:
-    matcher = Adaptive(thresholds=thresholds)
+    matcher = Adaptive(thresholds=thresholds, statistics=statistics)
     play(
         matcher,
         played,

@@ -15,6 +15,7 @@ from tocsin.matching.adaptive._kernels.dense import heat
 from tocsin.matching.adaptive._kernels.matching import match
 from tocsin.matching.adaptive._kernels.placement import forget, keep, recall, settle, withdraw
 from tocsin.matching.adaptive.dividing import MOST_AT_ONCE, Sizes, divide
+from tocsin.matching.adaptive.expected_events import ExpectedEvents, release
 from tocsin.matching.adaptive.planning import plan
 from tocsin.matching.adaptive.state import (
     LEVELS,
@@ -31,12 +32,13 @@ from tocsin.matching.base import longer
 from tocsin.matching.batches import IdArray
 from tocsin.matching.conjunction_store import state as conjunction_store
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
-from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe.tables import new_sample
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
+from tocsin.matching.statistics import Statistics
 from tocsin.matching.stored_matcher import StoredMatcher, check_sizes
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.addresses import Addressed
@@ -110,9 +112,18 @@ EAGER: Final = Thresholds(
 
 @register("adaptive")
 class Adaptive(StoredMatcher):
-    """Keeps each conjunction under the access path that the fewest events are expected to reach."""
+    """Keeps each conjunction under the access path that the fewest events are expected to reach.
 
-    def __init__(self, *, vocabulary: Vocabulary | None = None, thresholds: Thresholds = DEFAULT) -> None:
+    `statistics` tell how many events to expect on a path before there are any.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocabulary: Vocabulary | None = None,
+        thresholds: Thresholds = DEFAULT,
+        statistics: Statistics | None = None,
+    ) -> None:
         super().__init__(vocabulary)
         self._thresholds = thresholds
         self._state: State = new_state()
@@ -138,6 +149,8 @@ class Adaptive(StoredMatcher):
         self._moved = 0
         # Clusters that it does not pay to divide: how many conjunctions they had, after how many events
         self._undivided: dict[int, tuple[int, float]] = {}
+        if statistics is not None:
+            self.use_statistics(statistics)
 
     # adding and removing
 
@@ -163,6 +176,16 @@ class Adaptive(StoredMatcher):
         self._release(expressions)
 
     def _place(self, expressions: Expressions) -> None:
+        expected, new = self._expected_events(), np.empty(0, dtype=np.int64)
+        if expected is not None:
+            self._state, new = expected.prepare(self._state, expressions)
+        try:
+            self._place_by_counts(expressions)
+        finally:
+            release(self._state, new)
+
+    def _place_by_counts(self, expressions: Expressions) -> None:
+        """Put expressions under their best paths, by what is counted; plan first if they are many."""
         self._make_list_room(expressions)
         held, count = int(self._store.counters[StoreCounter.LIVE]), len(expressions.numbers)
         if held >= self._planned_for:
@@ -194,8 +217,14 @@ class Adaptive(StoredMatcher):
         drawn = self._draw()
         more = placed[:: max(len(placed) // max(_SAMPLE - len(drawn), 1), 1)].astype(np.int32)
         drawn = np.concatenate([drawn, more])
-        share = (before + len(placed)) / held
-        self._state, made = plan(self._state, drawn, held / len(drawn), share, self._scratch)
+        self._state, made = plan(
+            self._state,
+            drawn,
+            held / len(drawn),
+            (before + len(placed)) / held,
+            self._scratch,
+            expected=self._expected_events(),
+        )
         self._swept = 0 if made else self._swept
 
     def _sweep(self, budget: int) -> None:
@@ -258,6 +287,27 @@ class Adaptive(StoredMatcher):
     def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
         return recall(self._state, numbers, begin, into, self._scratch)
 
+    # statistics of events
+
+    def use_statistics(self, statistics: Statistics, *, weight: float | None = None) -> None:
+        """Count events with these statistics as if they had just been matched: `weight` of them, if it is given.
+
+        Else as many as the statistics have, up to the number after which a count weighs half. They weigh less and less
+        as events are matched. Predicates that are added later start with their probability by the statistics, too.
+        """
+        with self._lock:
+            self._finish_pending()
+            self._statistics = statistics
+            number = min(statistics.events, _HALF_LIFE) if weight is None else weight
+            events = number / self._thresholds.counted * float(self._state.totals[Total.WEIGHT])
+            ExpectedEvents(statistics, self.vocabulary).count_all(self._state, events)
+            held = int(self._store.counters[StoreCounter.LIVE])
+            if held >= self._thresholds.planned:
+                self._plan_for_all(held)
+
+    def _expected_events(self) -> ExpectedEvents | None:
+        return None if self._statistics is None else ExpectedEvents(self._statistics, self.vocabulary)
+
     # matching
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
@@ -293,17 +343,22 @@ class Adaptive(StoredMatcher):
         return match(*addresses, start, 0)
 
     def _prepare(self, pairs: int) -> None:
-        """Make room for events of up to so many pairs."""
-        state = arrays.with_attributes(self._state, self.vocabulary.names.top)
+        """Make room for events of up to so many pairs, and for all attributes there are by now."""
+        state, attributes = self._state, len(self.vocabulary.names.values)
+        if FIELDS * attributes > len(state.slots.of):  # another matcher may have added some
+            state = arrays.with_attributes(state, attributes)
         wanted = 4 * pairs + min(pairs, int(state.tops[Top.GRIDS])) * 4 * LEVELS + 4
         if len(state.room.touched) < wanted:
             state = state._replace(room=arrays.new_room(2 * wanted))
         self._state = state
 
     def _match_event(self, event: Any, pairs: int) -> int:
-        self._finish_pending()
+        if self._moving is not None or self._removing is not None:
+            self._finish_pending()
         self._prepare(pairs)
-        return match(self._addressed.address(self._state), event, 0, 1)
+        known = self._addressed
+        address = known.current if known.state is self._state else known.address(self._state)
+        return match(address, event, 0, 1)
 
     def _wanted_room(self) -> int:
         return int(self._state.tops[Top.NEEDED])
@@ -393,7 +448,8 @@ class Adaptive(StoredMatcher):
         sample = np.concatenate([drawn, hot])
         if not len(sample):
             return
-        self._state, made = plan(state, sample, -(alone + together) / len(sample), 1.0, self._scratch)
+        scale = -(alone + together) / len(sample)
+        self._state, made = plan(state, sample, scale, 1.0, self._scratch, expected=self._expected_events())
         self._plans += 1
         if made:
             self._effort = _MOST_EFFORT

@@ -8,7 +8,8 @@ import numpy as np
 
 from tocsin.matching.adaptive import state as arrays
 from tocsin.matching.adaptive._kernels.adaptation import draw, intervals_of
-from tocsin.matching.adaptive.state import MOST_BOUNDS, WIDEST, GridRow, Slot, State, Top
+from tocsin.matching.adaptive.expected_events import ExpectedEvents
+from tocsin.matching.adaptive.state import MOST_BOUNDS, WIDEST, GridRow, Slot, State, Top, Total
 from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.le_subscribe.tables import Costs, choose_schemas, new_sample, schema_key
 from tocsin.structures import blocks
@@ -28,11 +29,19 @@ _AT_ONCE: Final = 32
 _LEAST_BOUNDS: Final = 8
 
 
-def plan(state: State, numbers: Int32s, scale: float, placed: float, scratch: Int64s) -> tuple[State, int]:
+def plan(
+    state: State,
+    numbers: Int32s,
+    scale: float,
+    placed: float,
+    scratch: Int64s,
+    *,
+    expected: ExpectedEvents | None = None,
+) -> tuple[State, int]:
     """Return the state with the tables and grids that pay off for a sample of conjunctions, and how many are new.
 
     Each stands for `scale` conjunctions; if that is negative, for so many checks of an event. `placed` is the share of all that
-    are in clusters.
+    are in clusters. A new grid counts the values of `expected` as those of the events so far.
     """
     state.tables.width[state.tables.members == 0] = 0  # what earlier plans made, and nothing is in any more
     sample = new_sample(max(len(numbers), 1))
@@ -42,6 +51,8 @@ def plan(state: State, numbers: Int32s, scale: float, placed: float, scratch: In
     made = 0
     for slot, constants in _wanted(state, demand, numbers, scratch).items():
         state = _with_grid(state, slot, constants)
+        if expected is not None:
+            expected.count_grid(state, int(state.tops[Top.GRIDS]) - 1, float(state.totals[Total.EVENTS]))
         made += 1
     if made:
         draw(state, numbers, scale, placed, sample, demand, scratch)

@@ -1,76 +1,28 @@
-"""Probabilities of equalities, alone and together, from statistics of events."""
+"""Probabilities of equalities together, from statistics of events."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Keys, Op, field_of, key_of
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op, field_of, key_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe._kernels.greedy import Sample
 from tocsin.matching.le_subscribe._kernels.predicates import PRIOR
 from tocsin.matching.le_subscribe.state import NO_SLOT, WIDEST, ClusterTotal, State
 from tocsin.matching.le_subscribe.tables import Schema
 from tocsin.matching.statistics import Statistics
-from tocsin.matching.statistics.distribution import Distribution
+from tocsin.matching.statistics.encoded import KINDS, place_of
 from tocsin.matching.statistics.joint import Group
 from tocsin.model.terms import Literal
-from tocsin.model.values import Kind
 from tocsin.structures import hash_index
 from tocsin.structures.array_types import Float64s, Int32s
 
-_KINDS: Final = {
-    Field.NUMBER: Kind.NUMBER,
-    Field.BIG: Kind.NUMBER,
-    Field.STRING: Kind.STRING,
-    Field.BOOLEAN: Kind.BOOLEAN,
-    Field.TIMESTAMP: Kind.TIMESTAMP,
-    Field.TEXT: Kind.STRING,
-}
-_OF_TEXTS: Final = 0.1  # of a test on strings, where no frequent string tells better
 _SAMPLED: Final = 16_384  # conjunctions that are sampled for all groups,
 _ROWS: Final = 128  # and of those for each group
 _LEAST: Final = 1e-6  # a correlation: values never seen together may still meet
-
-
-def equality_probabilities(
-    statistics: Statistics, vocabulary: Vocabulary, tags: Keys, keys: Keys
-) -> Float64s:
-    """Return the probabilities of these equalities; a stored test on strings is one, too."""
-    found = np.zeros(len(tags), dtype=np.float64)
-    for tag in np.unique(tags).tolist():
-        path, field = _place(vocabulary, tag)
-        values = statistics.attribute(path).of(_KINDS[field])
-        if values.count:
-            rows = np.flatnonzero(tags == tag)
-            if field is Field.TEXT:
-                attribute = vocabulary.names.codes[path]
-                counts = _passing(values, vocabulary, attribute, keys[rows].tolist())
-            else:
-                counts = [values.equal_to(vocabulary.constant(field, key)) for key in keys[rows].tolist()]
-            found[rows] = np.array(counts) / statistics.events
-    return found
-
-
-def _passing(
-    texts: Distribution, vocabulary: Vocabulary, attribute: int, codes: Sequence[int]
-) -> list[float]:
-    """Return the share of events that pass each of these tests: the rest is assumed to be like the frequent strings."""
-    frequent = [str(text) for text in texts.frequent]
-    tested = texts.count - texts.rest
-    if not tested:
-        return [_OF_TEXTS * texts.count] * len(codes)
-    attributes = np.full(len(frequent), attribute, dtype=np.int64)
-    offsets, passed = vocabulary.tests.passed(attributes, frequent)
-    counts: Counter[int] = Counter()
-    for code, count in zip(
-        passed.tolist(), np.repeat(list(texts.frequent.values()), np.diff(offsets)).tolist(), strict=True
-    ):
-        counts[code] += count
-    return [counts[code] * texts.count / tested for code in codes]
 
 
 def joint_probabilities(statistics: Statistics, vocabulary: Vocabulary, state: State) -> Float64s:
@@ -135,8 +87,8 @@ def _constant(vocabulary: Vocabulary, state: State, slot: int, known: dict[int, 
     found = known.get(slot)
     if found is None:
         tag, key, _ = state.predicates.entries.keys[slot].tolist()
-        _, field = _place(vocabulary, tag)
-        found = known[slot] = Literal(vocabulary.constant(field, key), _KINDS[field])
+        _, field = place_of(vocabulary, tag)
+        found = known[slot] = Literal(vocabulary.constant(field, key), KINDS[field])
     return found
 
 
@@ -163,9 +115,3 @@ def _entry(state: State, slots: Sequence[int]) -> int:
 
 def _group(vocabulary: Vocabulary, schema: Schema) -> Group:
     return tuple(sorted(vocabulary.names.value(field // FIELDS) for field in schema))
-
-
-def _place(vocabulary: Vocabulary, tag: int) -> tuple[str, Field]:
-    """Return the attribute and the field that a predicate's tag names."""
-    place = tag & FIELD_MASK
-    return vocabulary.names.value(place // FIELDS), Field(place % FIELDS)

@@ -19,16 +19,13 @@ from tocsin.matching.le_subscribe._kernels.greedy import Sample
 from tocsin.matching.le_subscribe._kernels.matching import match, match_event
 from tocsin.matching.le_subscribe._kernels.predicates import decay, post, register_predicates, unpost
 from tocsin.matching.le_subscribe._kernels.probability import expect
-from tocsin.matching.le_subscribe.expectations import (
-    equality_probabilities,
-    joint_probabilities,
-    known_correlations,
-)
+from tocsin.matching.le_subscribe.expectations import joint_probabilities, known_correlations
 from tocsin.matching.le_subscribe.state import ClusterStateAddress, ClusterTotal, State, new_state
 from tocsin.matching.le_subscribe.tables import Correlations, new_sample, set_correlations
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
+from tocsin.matching.statistics.encoded import equality_probabilities
 from tocsin.structures import hash_index
 from tocsin.structures.addresses import Addressed
 from tocsin.structures.chunked_lists import LARGEST, ListRow

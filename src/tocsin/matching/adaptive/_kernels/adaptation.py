@@ -94,7 +94,7 @@ def draw(
         cost = max(cost_of(state, chance_of_path(state, entry) * share, scratch, size), best, 1e-9)
         weight = scale
         # Before events have come, nobody knows whether the cells of a slot do better than the sections of a large cluster.
-        is_open = state.totals[Total.COUNTED] > 0 or not is_large
+        is_open = state.totals[Total.EVENTS] > 0 or not is_large
         if scale < 0:
             weight = -scale / cost
         total += cost
@@ -122,7 +122,7 @@ def draw(
 def _share_of(state: State, entry: int, is_large: bool, codes: Int64s, size: int) -> float:
     """Return what a conjunction costs an event on its path, in checks, where its cluster is large and divided, or soon will be."""
     large, share = large_of(state, entry), share_checked(state, entry)
-    if state.totals[Total.COUNTED] == 0:
+    if state.totals[Total.EVENTS] == 0.0:
         return QUICK if is_large else share
     if large < 0 or state.large.rows[large, Large.SECTIONS] > 0:
         return share
