@@ -9,7 +9,7 @@ from tocsin.structures.answering import compile_first
 
 if __name__ == "__main__":
     compile_first()
-    engine = Engine(matcher="dynamic")
+    engine = Engine(matcher="adaptive")
     engine.table("t", key="k")
     engine.subscribe_many("k = :k and v > :v", {"k": list(range(2_000)), "v": list(range(2_000))})
     engine.subscribe("from s a next s b on b.k = a.k where b.v > a.v")

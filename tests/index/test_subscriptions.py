@@ -269,7 +269,7 @@ def test_a_small_index_needs_no_compiler_and_a_large_one_becomes_one(tmp_path: P
     assert isinstance(small, StartingMatcher)
     assert type(small.current).__name__ == "Oracle"
     index.subscribe_many("a = :a", {"a": list(range(2000))})
-    assert type(reader.shard(index.publish(), 0).matcher).__name__ == "Dynamic"
+    assert type(reader.shard(index.publish(), 0).matcher).__name__ == "Adaptive"
     assert len(found_by(reader, 2, [{"a": 1}])[0]) == 2
 
 

@@ -42,7 +42,7 @@ def test_many_subscriptions_go_into_the_index_with_the_earlier_ones(
             each.add(batch(first, count))
             each.remove(np.arange(first, first + count, 4))
         assert matcher.match(EVENTS).to_lists() == oracle.match(EVENTS).to_lists()
-    assert type(matcher.current).__name__ == "Dynamic"
+    assert type(matcher.current).__name__ == "Adaptive"
     assert matcher.stats().subscriptions == oracle.stats().subscriptions
 
 
@@ -52,7 +52,7 @@ def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> Non
     matcher.add(batch(0, 10))
     expected = matcher.match(EVENTS).to_lists()
     assert matcher.match(EVENTS).to_lists() == expected
-    assert type(matcher.current).__name__ == "Dynamic"
+    assert type(matcher.current).__name__ == "Adaptive"
 
 
 def test_clause_forms_are_kept_and_expanded_for_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_clause_forms_are_kept_and_expanded_for_the_index(monkeypatch: pytest.Mo
     expected = matcher.match(EVENTS).to_lists()
     assert any(50 in ids for ids in expected)
     assert matcher.match(EVENTS).to_lists() == expected
-    assert type(matcher.current).__name__ == "Dynamic"
+    assert type(matcher.current).__name__ == "Adaptive"
     event = {f"{'ab'[i % 2]}{i}": 1 for i in range(20)}
     satisfied = EventBatch.of_dicts([event, event | {"b7": 2}])
     assert [51 in ids for ids in matcher.match(satisfied).to_lists()] == [True, False]
@@ -80,7 +80,7 @@ def test_cnfs_of_the_oracle_go_into_the_index(monkeypatch: pytest.MonkeyPatch) -
     expected = oracle.match(EVENTS).to_lists()
     matcher = StartingMatcher(oracle, max_stored=5)
     matcher.add(batch(0, 10))
-    assert type(matcher.current).__name__ == "Dynamic"
+    assert type(matcher.current).__name__ == "Adaptive"
     assert [[i for i in ids if i == 50] for ids in matcher.match(EVENTS).to_lists()] == expected
 
 
@@ -102,7 +102,7 @@ def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.Mon
     assert matcher._compiling is not None
     matcher._compiling.wait()
     assert matcher.match(EVENTS).to_lists() == expected
-    assert type(matcher.current).__name__ == "Dynamic"
+    assert type(matcher.current).__name__ == "Adaptive"
 
 
 @pytest.mark.parametrize(("stored", "waits_after"), [(10, 100), (60, 4), (200, 0)])
@@ -136,7 +136,7 @@ def test_brute_force_ends_where_waiting_is_quicker(
     if matcher._compiling is not None:
         matcher._compiling.wait()
         assert matcher.match_one(one).tolist() == expected
-    assert type(matcher.current).__name__ == "Dynamic"
+    assert type(matcher.current).__name__ == "Adaptive"
     assert bool(warmed) == (stored == 200)
 
 
@@ -148,10 +148,10 @@ def test_an_index_that_may_never_be_compiled_here_is_not(monkeypatch: pytest.Mon
     assert isinstance(matcher.current, Oracle)
     compiled = True
     matcher.add(batch(10, 1))
-    assert type(matcher.current).__name__ == "Dynamic"
+    assert type(matcher.current).__name__ == "Adaptive"
 
 
-@pytest.mark.parametrize("name", ["oracle", "counting", "propagation-wp", "static", "dynamic"])
+@pytest.mark.parametrize("name", ["oracle", "counting", "propagation-wp", "static", "dynamic", "adaptive"])
 def test_an_engine_notifies_the_same_with_every_matcher(name: str) -> None:
     def notified(engine: Engine) -> list[tuple[str, str]]:
         engine.subscribe_many("a = :a and b > :b", {"a": [1, 2, 3], "b": [0, 1, 2]}, id="r{row}")

@@ -81,7 +81,7 @@ def match(
         str | None,
         typer.Option(
             help=f"The matcher that indexes the filters: {', '.join(registered_matchers())}.",
-            show_default="dynamic",
+            show_default="adaptive",
         ),
     ] = None,
     top: Annotated[

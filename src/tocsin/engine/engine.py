@@ -87,7 +87,7 @@ class Engine:
     them either before a change or after it. `apublish` is `publish` for asyncio; the other calls are short.
 
     `matcher` names the matcher of filters. Without it a few filters are tried one by one, and more go into the
-    index `dynamic`. A matcher that stores clauses gets a condition in its smaller normal form; for the others it
+    index `adaptive`. A matcher that stores clauses gets a condition in its smaller normal form; for the others it
     must have a disjunctive one within the limit. `statistics` of earlier events help an index to choose by cost.
 
     `clock` gives the time of events that have none, and decides when expired subscriptions are removed; `lateness` is

@@ -29,8 +29,8 @@ from tocsin.structures.answering import always_compiles_first, compiling_first
 if TYPE_CHECKING:
     from tocsin.structures.background_compiler import Job
 
-INDEX: Final = "dynamic"
-INDEX_KERNELS: Final = "tocsin.matching.le_subscribe._kernels.adaptation"  # compiled wherever it has run
+INDEX: Final = "adaptive"
+INDEX_KERNELS: Final = "tocsin.matching.adaptive._kernels.adaptation"  # compiled wherever it has run
 
 MAX_STORED: Final = 1_000  # conjunctions that brute force may hold
 MAX_FEW: Final = 100  # conjunctions up to which no index is quicker

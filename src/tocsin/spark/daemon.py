@@ -23,12 +23,12 @@ def load() -> None:
     import pandas as pd  # noqa: F401, PLC0415
     import pyarrow as pa  # noqa: F401, PLC0415
 
-    from tocsin.matching.le_subscribe.dynamic import Dynamic  # noqa: PLC0415
+    from tocsin.matching.adaptive.matcher import Adaptive  # noqa: PLC0415
     from tocsin.matching.starting_matcher import INDEX_KERNELS  # noqa: PLC0415
     from tocsin.structures.jit import is_compiled_before  # noqa: PLC0415
 
     if is_compiled_before(INDEX_KERNELS):
-        Dynamic.warm_up()
+        Adaptive.warm_up()
     gc.collect()
     gc.freeze()  # the collections in workers need not look at any of it, and leave its memory shared
 

@@ -276,9 +276,9 @@ class IndexOptions(common.OptionGroup):
     """The options to build an index of subscriptions."""
 
     shards: Annotated[int | None, typer.Option(min=1, help="The number of shards of the index.")] = None
-    matcher: Annotated[str | None, typer.Option(help="The matcher of the index.", show_default="dynamic")] = (
-        None
-    )
+    matcher: Annotated[
+        str | None, typer.Option(help="The matcher of the index.", show_default="adaptive")
+    ] = None
     statistics: Annotated[
         Path | None,
         typer.Option(
