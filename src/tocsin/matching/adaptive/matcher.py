@@ -169,10 +169,10 @@ class Adaptive(StoredMatcher):
             self._scratch = np.zeros(8 * widest, dtype=np.int64)
 
     def _keep(self, ids: IdArray, expressions: Expressions) -> None:
-        keep(self._state, ids, expressions)
+        keep(self._store, ids, expressions)
 
     def _forget(self, expressions: Expressions) -> None:
-        forget(self._state, expressions)
+        forget(self._store, expressions)
         self._release(expressions)
 
     def _place(self, expressions: Expressions) -> None:
@@ -246,11 +246,13 @@ class Adaptive(StoredMatcher):
     def _settle(self, expressions: Expressions, step: int) -> int:
         """Put every so many of the conjunctions under their best access paths; return how many were put."""
         done, total = 0, 0
-        while done < len(expressions.numbers):
-            self._make_place_room(expressions, done)
-            done, count = settle(self._state, expressions, done, step, self._scratch)
+        while True:
+            # A few conjunctions have room most often: the kernel tells, for less than making sure.
+            done, count = settle(self._addressed.address(self._state), expressions, done, step, self._scratch)
             total += count
-        return total
+            if done >= len(expressions.numbers):
+                return total
+            self._make_place_room(expressions, done)
 
     def _make_list_room(self, expressions: Expressions) -> None:
         ops = expressions.tags >> FIELD_BITS
@@ -281,11 +283,13 @@ class Adaptive(StoredMatcher):
 
     def _withdraw(self, expressions: Expressions) -> None:
         done, numbers = 0, expressions.numbers
-        while (done := withdraw(self._state, numbers, done, self._scratch)) < len(numbers):
+        while (done := withdraw(self._addressed.address(self._state), numbers, done, self._scratch)) < len(
+            numbers
+        ):
             self._state = arrays.with_words(self._state, int(self._state.words.top[0]) // 8 + _LEAST)
 
     def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
-        return recall(self._state, numbers, begin, into, self._scratch)
+        return recall(self._addressed.address(self._state), numbers, begin, into, self._scratch)
 
     # statistics of events
 

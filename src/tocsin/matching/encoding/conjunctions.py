@@ -80,6 +80,8 @@ def encode_lists(vocabulary: Vocabulary, tags: Keys, lows: Keys) -> EncodedLists
     ops = tags >> FIELD_BITS
     in_lists = np.flatnonzero((ops == Op.IN) | (ops == Op.NOT_IN))
     which = np.full(len(tags), -1, dtype=np.int64)
+    if not len(in_lists):
+        return EncodedLists(which, _summed(()), _NOTHING, _NOTHING)
     codes, which[in_lists] = np.unique(lows[in_lists], return_inverse=True)
     members = [vocabulary.members(code) for code in codes.tolist()]
     fields = np.concatenate([_NOTHING, *(fields for fields, _ in members)])

@@ -43,6 +43,7 @@ from tocsin.matching.adaptive.state import (
     OP_BITS,
     SLOT_MASK,
     Access,
+    AdaptiveStateAddress,
     Code,
     ListRow,
     State,
@@ -50,9 +51,10 @@ from tocsin.matching.adaptive.state import (
     Top,
 )
 from tocsin.matching.conjunction_store._kernels.numbers import add_number, free_number
-from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
+from tocsin.matching.conjunction_store.state import ConjunctionStore, Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_MASK, Op
 from tocsin.structures import hash_index
+from tocsin.structures.addresses import load
 from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel
 
@@ -61,29 +63,32 @@ BETTER: Final = 0.5  # a conjunction moves if it is then checked so many times a
 
 
 @kernel
-def keep(state: State, ids: Int64s, expressions: Expressions) -> None:
+def keep(store: ConjunctionStore, ids: Int64s, expressions: Expressions) -> None:
     """Give conjunctions numbers under their subscriptions' ids; there must be room."""
     for i in range(ids.shape[0]):
-        number = add_number(state.store, ids[i])
+        number = add_number(store, ids[i])
         expressions.numbers[i] = number
-    state.store.counters[StoreCounter.PREDICATES] += expressions.tags.shape[0]
+    store.counters[StoreCounter.PREDICATES] += expressions.tags.shape[0]
 
 
 @kernel
-def forget(state: State, expressions: Expressions) -> None:
+def forget(store: ConjunctionStore, expressions: Expressions) -> None:
     """Free the numbers of conjunctions that are taken out."""
-    state.store.counters[StoreCounter.PREDICATES] -= expressions.tags.shape[0]
+    store.counters[StoreCounter.PREDICATES] -= expressions.tags.shape[0]
     for i in range(expressions.numbers.shape[0]):
-        free_number(state.store, expressions.numbers[i])
+        free_number(store, expressions.numbers[i])
 
 
 @kernel
-def settle(state: State, expressions: Expressions, start: int, step: int, scratch: Int64s) -> tuple[int, int]:
+def settle(
+    address: AdaptiveStateAddress, expressions: Expressions, start: int, step: int, scratch: Int64s
+) -> tuple[int, int]:
     """Put every so many conjunction from `start` on under its best access path.
 
     Expressions without offsets are placed already: they move if that is worth it. Return the first for which there was no
     room, and how many were put. `scratch` has room for four times the codes of the longest.
     """
+    state: State = load(address)
     is_new, count = expressions.offsets.shape[0] > 1, np.int64(0)
     for i in range(start, expressions.numbers.shape[0], step):
         number = expressions.numbers[i]
@@ -265,11 +270,12 @@ def _is_presence(first: int, op: int, slot: int) -> bool:
 
 
 @kernel
-def withdraw(state: State, numbers: Int64s, start: int, scratch: Int64s) -> int:
+def withdraw(address: AdaptiveStateAddress, numbers: Int64s, start: int, scratch: Int64s) -> int:
     """Take conjunctions from `start` on out of their clusters; return how many there was room for.
 
     One that is not placed is passed over. `scratch` has room for the codes of the longest.
     """
+    state: State = load(address)
     for i in range(start, numbers.shape[0]):
         entry = np.int64(state.store.rows[numbers[i], Stored.PATH])
         if entry < 0:
@@ -296,8 +302,11 @@ def _sink(into: Expressions, first: int, last: int) -> None:
 
 
 @kernel
-def recall(state: State, numbers: Int64s, begin: int, into: Expressions, scratch: Int64s) -> int:
+def recall(
+    address: AdaptiveStateAddress, numbers: Int64s, begin: int, into: Expressions, scratch: Int64s
+) -> int:
     """Read conjunctions from `begin` on, in the order of fields and operators; return where it stopped for want of room."""
+    state: State = load(address)
     into.offsets[0] = into.bounds[0] = 0
     count, predicates = np.int64(0), np.int64(0)
     for i in range(begin, numbers.shape[0]):
