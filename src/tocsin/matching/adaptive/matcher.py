@@ -307,7 +307,7 @@ class Adaptive(StoredMatcher):
             ExpectedEvents(statistics, self.vocabulary).count_all(self._state, events)
             held = int(self._store.counters[StoreCounter.LIVE])
             if held >= self._thresholds.planned:
-                self._plan_for_all(held)
+                self._plan_for_all(held, np.empty(0, dtype=np.int64), held)
 
     def _expected_events(self) -> ExpectedEvents | None:
         return None if self._statistics is None else ExpectedEvents(self._statistics, self.vocabulary)
