@@ -162,7 +162,7 @@ BENCHMARK: Final = Benchmark(
     show=partial(show_by_place, of="of"),
     plots=PLOTS,
     options=(
-        Option("matcher", "The matcher of the static parts of sequences; `dynamic` if not given."),
+        Option("matcher", "The matcher of the static parts of sequences; `adaptive` if not given."),
         Option(
             "data", "Read articles and prices from this folder's news.jsonl.gz and stocks.jsonl.zst.", Path
         ),

@@ -134,7 +134,7 @@ class CayugaSession(Session):
     def __init__(
         self,
         scale: Any,
-        matcher: str = "dynamic",
+        matcher: str = "adaptive",
         *,
         data: Path | None = None,
         feed: Path | None = None,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.matching.adaptive.invariants import check_invariants
 from tocsin.language import Template, parse_condition, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, Oracle, open_matcher, save_matcher
+from tocsin.matching.adaptive import matcher as adaptive
 from tocsin.matching.adaptive.matcher import EAGER, Adaptive
 from tocsin.matching.adaptive.state import Total
 
@@ -27,6 +29,23 @@ def test_wide_conjunctions_are_recalled_after_opening(tmp_path: Path) -> None:
     opened.remove(np.array([0]))
     assert opened.match(EventBatch.of_dicts([{f"a{i}": i for i in range(500)}])).to_lists() == [[1]]
     assert opened.stats().predicates == 1
+
+
+def test_an_opened_matcher_does_not_plan_again_for_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matcher = Adaptive()
+    rows = Template("a = :x and b = :y").bind_many({"x": np.arange(5_000) % 70, "y": np.arange(5_000) % 60})
+    matcher.add(ConjunctionBatch.of_rows(np.arange(5_000), rows))
+    save_matcher(matcher, tmp_path)
+    opened = open_matcher(tmp_path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(adaptive, "plan", fail)
+    add(["a = 1 and b = 2"], opened)
+    assert opened.stats().conjunctions == 5_001
 
 
 def test_a_long_list_moves_to_another_access_path_and_back() -> None:

@@ -511,6 +511,10 @@ class Adaptive(StoredMatcher):
         with self._lock:
             super().restore(parts)
             self._state.tops[Top.SUSPECTS] = self._state.tops[Top.DRAWN] = 0
+            held = int(self._store.counters[StoreCounter.LIVE])
+            self._planned_for = max(
+                self._planned_for, held + held // 2
+            )  # the tables that are there were made for these
             self._make_scratch()
 
     @classmethod
