@@ -87,6 +87,8 @@ def test_a_form_too_large_for_the_index_changes_nothing() -> None:
         ({"on_late": []}, "`on_late` is a function that takes an event, not list"),
         ({"memory_limit": "5 MB"}, "`memory_limit` is a number of bytes above 0, not '5 MB'"),
         ({"memory_limit": 0}, "`memory_limit` is a number of bytes above 0, not 0"),
+        ({"threads": 0}, "`threads` is a number of threads from 1 on, not 0"),
+        ({"threads": 2, "matcher": "opindex"}, "the matcher `opindex` matches with one thread; `adaptive` takes more"),
         ({"view_matcher": "ponts"}, "there is no matcher `ponts`; did you mean `points`"),
     ],
 )  # fmt: skip

@@ -179,6 +179,17 @@ def test_a_matcher_is_made_with_the_options_that_are_given(tmp_path: Path) -> No
     assert json.loads(written.read_text())["options"] == {"capacity": 20, "alpha": 0.5}
 
 
+def test_a_matcher_that_takes_several_threads_is_measured_with_them(tmp_path: Path) -> None:
+    pair = str(subscriptions_file(tmp_path)), str(events_file(tmp_path))
+    written = tmp_path / "figures.json"
+    asked = "bench", "replay", *pair, "--threads", "2", "--json", str(written), "--matcher"
+    assert tocsin(*asked, "adaptive").returncode == 0
+    assert json.loads(written.read_text())["options"] == {"threads": 2}
+    refused = tocsin(*asked, "opindex")
+    assert refused.returncode == 2
+    assert "the matcher `opindex` matches with one thread; `adaptive` takes more" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

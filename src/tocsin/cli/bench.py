@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tocsin.cli.options import matcher_options, to_be_written
+from tocsin.cli.options import Threads, matcher_options, to_be_written
 from tocsin.cli.output import results, write_json
+from tocsin.matching.registry import thread_options
 
 app = typer.Typer(help="Measure a matcher on your own files.", no_args_is_help=True)
 
@@ -35,6 +36,7 @@ def replay(
             help="An option of the matcher, as `capacity=10`; may be given several times.",
         ),
     ] = None,
+    threads: Threads = 1,
     json: Annotated[
         Path | None,
         typer.Option(
@@ -48,7 +50,8 @@ def replay(
     from tocsin.replay.replay import replay  # noqa: PLC0415 - only when asked for
 
     with Console(stderr=True).status("reading") as status:
-        measured = replay(subs, events, matcher, status.update, matcher_options(option or ()))
+        made_with = {**matcher_options(option or ()), **thread_options(matcher, threads)}
+        measured = replay(subs, events, matcher, status.update, made_with)
     table = Table(title=f"{subs.name} and {events.name}")
     table.add_column("what")
     table.add_column("figure", justify="right")

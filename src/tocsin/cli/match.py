@@ -29,6 +29,7 @@ from tocsin.model.errors import TocsinError
 from tocsin.model.ticks import StreamTicks
 
 _BATCH = 256
+_BATCH_OF_THREAD = 1_024
 _OTHER_SUFFIXES = frozenset((".csv", ".tsv", ".arrow", ".feather", ".gz", ".zst", ".xlsx", ".html"))
 _WEIGHT = "attribute=number, such as price=2.5"
 
@@ -84,6 +85,7 @@ def match(
             show_default="adaptive",
         ),
     ] = None,
+    threads: options.Threads = 1,
     top: Annotated[
         int | None,
         typer.Option(
@@ -126,7 +128,7 @@ def match(
     options.check_standard_input(events, *(subscriptions or ()), parameters)
     with ExitStack() as stack:
         log = stack.enter_context(terminal.FaultLog(faults))
-        engine = replay.engine(matcher, log)
+        engine = replay.engine(matcher, log, threads)
         if load_tables is not None:
             engine.load_tables(load_tables)
         _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
@@ -137,7 +139,8 @@ def match(
         stack.enter_context(writer)
         bar = stack.enter_context(terminal.progress("events", quiet=quiet))
         # A pipe delivers events one by one, and each is matched before the next one is read.
-        batch = 1 if source.path is None else _BATCH
+        many = _BATCH if threads == 1 else _BATCH_OF_THREAD * threads
+        batch = 1 if source.path is None else many
         incoming = observed(terminal.watched(source.blocks(), bar, "matching", source), schema, engine)
         count = _write(writer, _first_answers(engine) if load_tables is not None else ())
         for notifications in engine.publish_batches(

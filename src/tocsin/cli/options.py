@@ -224,7 +224,7 @@ class ReplayOptions(EventOptions):
     tick: StreamTick = None
     table: Tables = None
 
-    def engine(self, matcher: str | None, report: Callable[[object], None]) -> Engine:
+    def engine(self, matcher: str | None, report: Callable[[object], None], threads: int = 1) -> Engine:
         """Return an engine that runs on the events' own time and accepts late events for filters.
 
         An event that comes too late for sequences is reported.
@@ -246,7 +246,7 @@ class ReplayOptions(EventOptions):
             "out_of_orderness": int(delay) if delay.isdecimal() else delay,
         }
         times: dict[str, Any] = {"timezone": self.timezone, "time_unit": self.time_unit}
-        engine = Engine(matcher=matcher, clock=EventClock(), on_late=late, **order, **times)
+        engine = Engine(matcher=matcher, clock=EventClock(), on_late=late, threads=threads, **order, **times)
         for stream, length in stream_ticks(self.tick or ()).items():
             engine.stream(stream, tick=length)
         for name, key in table_keys(self.table or ()).items():
@@ -420,6 +420,11 @@ Json: TypeAlias = Annotated[
         dir_okay=False,
         callback=to_be_written,
     ),
+]
+
+
+Threads = Annotated[
+    int, typer.Option(help="Match a batch of events by up to so many threads, in parts.", min=1)
 ]
 
 

@@ -105,6 +105,9 @@ class Engine:
     Views read streams that are declared to be tables. Their reformulated subscriptions are stored in a point index,
     or in the matcher that `view_matcher` names.
 
+    With `threads`, a batch of a thousand events or more is matched with filters by up to so many threads, in parts;
+    of the matchers, `adaptive` does that.
+
     >>> engine = Engine()
     >>> engine.subscribe("symbol = 'IBM' and price > 100", id="ibm-high").id
     'ibm-high'
@@ -125,8 +128,9 @@ class Engine:
         on_late: Callable[[Event], object] | None = None,
         memory_limit: int | None = None,
         view_matcher: str | None = None,
+        threads: int = 1,
     ) -> None:
-        check_arguments(clock, on_late, memory_limit, view_matcher)
+        check_arguments(clock, on_late, memory_limit, view_matcher, threads)
         order = Delay.read("out_of_orderness", out_of_orderness)
         zone = read_zone(timezone)
         self._options = EngineOptions(
@@ -152,7 +156,7 @@ class Engine:
         self._buffer = ReorderBuffer(ticks, order)
         new_matcher = partial(_new_sequence_matcher, matcher, statistics, memory_limit)
         self._store = SubscriptionStore(
-            FilterRuntime(matcher, statistics),
+            FilterRuntime(matcher, statistics, threads),
             SequenceRuntime(ticks, self._buffer, new_matcher),
             ViewRuntime(view_matcher),
             self._clock,
@@ -447,10 +451,11 @@ class Engine:
         clock: Clock | None = None,
         statistics: Statistics | None = None,
         on_late: Callable[[Event], object] | None = None,
+        threads: int = 1,
     ) -> Self:
         """Return the engine in a file that `save` wrote, with all that waited in it.
 
-        Indexes are built again. An engine with a clock that is neither a `SystemClock` nor an `EventClock` needs one here.
+        `threads` is as for a new engine, and not saved. Indexes are built again. An engine with a clock that is neither a `SystemClock` nor an `EventClock` needs one here.
         A file that is damaged, or is none of `save`, is refused.
         """
         from tocsin.engine.saving import SavedEngineFile  # noqa: PLC0415 - few need it
@@ -458,7 +463,7 @@ class Engine:
         with SavedEngineFile(Path(path)) as saved:
             given = saved.clock(clock)
             known = saved.statistics() if statistics is None else statistics
-            engine = cls(clock=given, statistics=known, on_late=on_late, **saved.options())
+            engine = cls(clock=given, statistics=known, on_late=on_late, threads=threads, **saved.options())
             saved.restore(engine._parts())
         return engine
 

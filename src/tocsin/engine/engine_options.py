@@ -31,7 +31,9 @@ def plain_delay(delay: Tick) -> int | str:
     return delay
 
 
-def check_arguments(clock: object, on_late: object, memory_limit: object, view_matcher: str | None) -> None:
+def check_arguments(
+    clock: object, on_late: object, memory_limit: object, view_matcher: str | None, threads: object
+) -> None:
     """Raise `TocsinError` for an argument of `Engine` that would fail only when it is first used."""
     if clock is not None and (isinstance(clock, type) or not callable(getattr(clock, "now", None))):
         named = clock.__name__ if isinstance(clock, type) else type(clock).__name__
@@ -41,5 +43,7 @@ def check_arguments(clock: object, on_late: object, memory_limit: object, view_m
         raise TocsinError(f"`on_late` is a function that takes an event, not {type(on_late).__name__}")
     if memory_limit is not None and not (isinstance(memory_limit, Integral) and int(memory_limit) > 0):
         raise TocsinError(f"`memory_limit` is a number of bytes above 0, not {memory_limit!r}")
+    if not (isinstance(threads, Integral) and int(threads) > 0):
+        raise TocsinError(f"`threads` is a number of threads from 1 on, not {threads!r}")
     if view_matcher is not None and view_matcher not in registered_matchers():
         create_matcher(view_matcher)  # raises, with a name that is close

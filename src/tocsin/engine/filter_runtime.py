@@ -24,6 +24,7 @@ from tocsin.matching import (
     takes_clauses,
 )
 from tocsin.matching.ranking import Weight
+from tocsin.matching.registry import thread_options
 from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.matching.statistics import Statistics
 from tocsin.matching.timed_batch import TimedBatch
@@ -66,11 +67,13 @@ class FilterRuntime:
     """Matches events with filters. The caller makes one call at a time.
 
     `matcher` names the matcher; without it, a few filters are tried one by one, and more go into the default index.
+    A matcher that takes several `threads` matches parts of a batch side by side.
     """
 
-    def __init__(self, matcher: str | None, statistics: Statistics | None) -> None:
+    def __init__(self, matcher: str | None, statistics: Statistics | None, threads: int = 1) -> None:
         self._name = matcher
         self._statistics = statistics
+        self._threads = threads
         self.matcher = self._new_matcher()
         self._starting = self.matcher if isinstance(self.matcher, StartingMatcher) else None
         self._compiler = FilterCompiler(clauses=takes_clauses(self.matcher))
@@ -203,9 +206,9 @@ class FilterRuntime:
 
     def _new_matcher(self) -> Matcher:
         if self._name is None:
-            return StartingMatcher(statistics=self._statistics)
+            return StartingMatcher(statistics=self._statistics, threads=self._threads)
         known = {} if self._statistics is None else {"statistics": self._statistics}
-        return create_matcher(self._name, **known)
+        return create_matcher(self._name, **known, **thread_options(self._name, self._threads))
 
 
 def _outside(query: Filter, subscription: Subscription, event: Event, ticks: StreamTicks) -> tuple[str, ...]:

@@ -296,11 +296,12 @@ class IndexedMatcher(ABC):
     def _gather(self, events: EventBatch, found: Keys, offsets: Keys) -> Matches:
         """Return the ids of expressions that events satisfy, once their residual predicates are evaluated."""
         self._verify(events, found, offsets)
-        ids = np.empty(len(found), dtype=np.int64)
-        ends = np.empty(len(offsets), dtype=np.int64)
-        store = self._store
-        gather_ids(store.ids.keys, store.owner, found, offsets, ids, ends, np.empty(DIGITS, dtype=np.int64))
-        return Matches(ends, ids[: ends[-1]])
+        ids, ends = self._ids_of(found, offsets)
+        return Matches(ends, ids)
+
+    def _ids_of(self, found: Keys, offsets: Keys) -> tuple[Keys, Keys]:
+        """Return the ids of each event's expressions, ascending and without repeats, and where each event's begin."""
+        return ids_of(self._store, found, offsets)
 
     def _verify(self, events: EventBatch, found: Keys, offsets: Keys) -> None:
         """Evaluate residual predicates; an expression that fails is replaced by -1."""
@@ -430,6 +431,14 @@ def _verify_columns(
             left = satisfying(residual[int(numbers[asked[0]])], rows, events)
             numbers[asked[~np.isin(rows, left, assume_unique=True)]] = -1
     return pending
+
+
+def ids_of(store: ConjunctionStore, found: Keys, offsets: Keys) -> tuple[Keys, Keys]:
+    """Return the ids of events' expressions, ascending and without repeats, and where each event's begin; `found` is written over."""
+    ids = np.empty(int(offsets[-1] - offsets[0]), dtype=np.int64)
+    ends = np.empty(len(offsets), dtype=np.int64)
+    gather_ids(store.ids.keys, store.owner, found, offsets, ids, ends, np.empty(DIGITS, dtype=np.int64))
+    return ids[: ends[-1]], ends
 
 
 def longer(found: Keys, used: int, least: int = 0) -> Keys:

@@ -49,6 +49,22 @@ def create_matcher(name: str, **options: object) -> Matcher:
     Traceback (most recent call last):
     tocsin.model.errors.MatcherError: there is no matcher `orcale`; did you mean `oracle`? Known: ...
     """
+    factory = _factory(name)
+    _check_options(name, factory, options)
+    return factory(**options)
+
+
+def thread_options(name: str, threads: int) -> dict[str, int]:
+    """Return the options with which a matcher uses so many threads; raise `MatcherError` if it uses one only."""
+    if threads == 1:
+        return {}
+    if "threads" not in signature(_factory(name)).parameters:
+        raise MatcherError(f"the matcher `{name}` matches with one thread; `adaptive` takes more")
+    return {"threads": threads}
+
+
+def _factory(name: str) -> Callable[..., Matcher]:
+    """Return what makes a matcher; its module is imported."""
     if name in _DECLARED and name not in _MATCHERS:
         import_module(_DECLARED[name])
     factory = _MATCHERS.get(name)
@@ -57,8 +73,7 @@ def create_matcher(name: str, **options: object) -> Matcher:
         near = closest(str(name), tuple(known))
         hint = f"did you mean `{near}`? Known" if near else "known"
         raise MatcherError(f"there is no matcher `{name}`; {hint}: {', '.join(known)}")
-    _check_options(name, factory, options)
-    return factory(**options)
+    return factory
 
 
 def _check_options(name: str, factory: Callable[..., Matcher], options: Mapping[str, object]) -> None:

@@ -32,7 +32,7 @@ from tocsin.structures.whole_files import replacing, sync_file, sync_folder
 
 Nested = TypeVar("Nested", bound=tuple[Any, ...] | NDArray[Any])
 
-FORMAT: Final = 4  # raised whenever arrays change; folders of other formats are refused
+FORMAT: Final = 5  # raised whenever arrays change; folders of other formats are refused
 _MANIFEST: Final = "manifest.json"
 _NEW_MANIFEST: Final = "manifest.json.new"  # which versions before this one left if they were killed
 _PARTS: Final = "parts-"

@@ -21,6 +21,7 @@ from tocsin.matching import (
     create_matcher,
 )
 from tocsin.matching.direct_evaluation import DirectEvaluation
+from tocsin.matching.registry import thread_options
 from tocsin.matching.statistics import Statistics
 from tocsin.model.event import Event
 from tocsin.model.values import Value
@@ -56,7 +57,7 @@ class StartingMatcher:
     """Starts as the oracle, which costs nothing to load, and hands over to the index when there is work for it.
 
     Both give the same answers. `max_stored` is how many conjunctions brute force may hold, `max_tried` how many it may try over
-    all events before the index is worth loading; it keeps `max_few` for ever. The caller's lock guards the matcher.
+    all events before the index is worth loading; it keeps `max_few` for ever. The index matches with `threads`. The caller's lock guards the matcher.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class StartingMatcher:
         max_tried: float = MAX_TRIED,
         max_few: int = MAX_FEW,
         statistics: Statistics | None = None,
+        threads: int = 1,
     ) -> None:
         self._oracle: Oracle | None = Oracle() if oracle is None else oracle
         self._direct = DirectEvaluation(self._oracle)
@@ -77,6 +79,7 @@ class StartingMatcher:
         self._max_tried = max_tried
         self._max_few = max_few
         self._statistics = statistics
+        self._threads = thread_options(INDEX, threads)
         self._tried = 0
         self._compiling: Job | None = None
         self._tried_meanwhile = 0  # while it is compiled
@@ -141,7 +144,7 @@ class StartingMatcher:
         if self._oracle is None or not self._can_index(size):
             return
         with compiling_first:  # of so many conjunctions, each by itself is a lot
-            index = create_matcher(INDEX, statistics=self._statistics)
+            index = create_matcher(INDEX, statistics=self._statistics, **self._threads)
             index.add(
                 ConjunctionBatch(
                     tuple(ConjunctionGroup(c, ids, {}) for ids, c in self._oracle.conjunctions()),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from itertools import pairwise
 from typing import Any, Final, Self
 
 import numpy as np
 from msgspec import Struct
 
-from tocsin.matching._kernels.single_event import SingleEvent, SingleEventAddress
 from tocsin.matching.adaptive import state as arrays
 from tocsin.matching.adaptive._kernels.adaptation import draw, gather_suspects, scale_weights
 from tocsin.matching.adaptive._kernels.clusters import pack
@@ -28,7 +29,8 @@ from tocsin.matching.adaptive.state import (
     Total,
     new_state,
 )
-from tocsin.matching.base import longer
+from tocsin.matching.adaptive.threads import Found, FurtherThreads, Matching, joined, wait_for
+from tocsin.matching.base import ids_of
 from tocsin.matching.batches import IdArray
 from tocsin.matching.conjunction_store import state as conjunction_store
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
@@ -40,11 +42,11 @@ from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
 from tocsin.matching.stored_matcher import StoredMatcher, check_sizes
+from tocsin.model.errors import MatcherError
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.addresses import Addressed
 from tocsin.structures.array_types import Int32s
 
-_NONE: Final = np.zeros(2, dtype=np.int64)
 _LOW_HALF: Final = 0xFFFFFFFF
 _PACKED_AFTER: Final = 32  # all conjunctions are at most so many times those that were just added
 _LOOSE: Final = 0.8  # of the memory is needed, below which it is packed
@@ -85,6 +87,8 @@ class Thresholds(Struct, frozen=True):
     drawn: int = 128  # conjunctions that a plan needs
     checks: float = 16.0  # of an event that are worth a plan
     together: int = 64  # events of a batch that are evaluated together
+    part: int = arrays.CHUNK  # events of a batch that are worth a thread,
+    gathered: int = 16_384  # and matches of it whose ids are
     words: int = 32  # of a cluster that is
     often: float = 1.0 / 256  # of the events reach it at least,
     hits: float = 4.0  # and so many have
@@ -101,6 +105,8 @@ EAGER: Final = Thresholds(
     drawn=1,
     checks=0.0,
     together=1,
+    part=2,
+    gathered=2,
     words=1,
     often=0.0,
     packed=16,
@@ -114,7 +120,8 @@ EAGER: Final = Thresholds(
 class Adaptive(StoredMatcher):
     """Keeps each conjunction under the access path that the fewest events are expected to reach.
 
-    `statistics` tell how many events to expect on a path before there are any.
+    `statistics` tell how many events to expect on a path before there are any. A batch of more than a thousand events, about, is
+    matched by up to `threads` threads, a part each.
     """
 
     def __init__(
@@ -123,6 +130,7 @@ class Adaptive(StoredMatcher):
         vocabulary: Vocabulary | None = None,
         thresholds: Thresholds = DEFAULT,
         statistics: Statistics | None = None,
+        threads: int = 1,
     ) -> None:
         super().__init__(vocabulary)
         self._thresholds = thresholds
@@ -131,7 +139,8 @@ class Adaptive(StoredMatcher):
         self._state.tops[Top.UNCOUNTED] = thresholds.counted - 1
         self._state.dense.used[DenseCount.LEAST] = thresholds.together
         self._addressed = Addressed[State](arrays.AdaptiveStateAddress)
-        self._batch = Addressed[SingleEvent](SingleEventAddress)
+        self._matching = Matching(self._addressed)
+        self.threads = threads
         self._scratch = np.zeros(64, dtype=np.int64)  # room for the codes of one conjunction
         self._planned_for = thresholds.planned  # conjunctions at which there is a plan for all of them
         self._swept = 1 << 62  # the next conjunction to be examined since the last plan
@@ -151,6 +160,17 @@ class Adaptive(StoredMatcher):
         self._undivided: dict[int, tuple[int, float]] = {}
         if statistics is not None:
             self.use_statistics(statistics)
+
+    @property
+    def threads(self) -> int:
+        """Return how many threads match the parts of a batch; this is not saved."""
+        return 1 + len(self._further)
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        if count < 1:
+            raise MatcherError(f"`threads` is how many threads match a batch: 1 or more, and not {count}")
+        self._further = FurtherThreads(count - 1)
 
     # adding and removing
 
@@ -320,31 +340,50 @@ class Adaptive(StoredMatcher):
         A number above `NEEDS_RESIDUAL` is a conjunction whose residual predicates are still to be evaluated.
         """
         count = len(events.offsets) - 1
-        offsets = np.zeros(count + 1, dtype=np.int64)
-        found = np.empty(max(1024, 4 * count), dtype=np.int64)
         self._finish_pending()
         self._prepare(int(np.diff(events.offsets).max(initial=0)))
-        if count >= self._thresholds.together and self._state.tops[Top.SUSPECTS] > 0:
-            limits, self._state = self._thresholds, arrays.with_dense(self._state)
+        state = self._state
+        if count >= self._thresholds.together and (
+            state.tops[Top.SUSPECTS] > 0 or state.dense.used[DenseCount.FAULT] != 0
+        ):
+            limits, self._state = self._thresholds, arrays.with_dense(state)
             while heat(self._state, limits.words, limits.often, limits.hits) > 0:
                 self._state = arrays.with_more_columns(self._state)
-        done = 0
-        while (done := self._match_from(done, events, found, offsets)) < count:
-            needed, pairs = (int(self._state.tops[top]) for top in (Top.NEEDED, Top.NEEDED_PAIRS))
-            if needed > 0:
-                found = longer(found, int(offsets[done]), needed)
-            elif pairs > 0:
-                dense = self._state.dense._replace(pairs=np.zeros(2 * pairs, dtype=np.int64))
-                self._state = self._state._replace(dense=dense)
-            else:
-                self._make_state_room()
-        return found[: offsets[-1]], offsets
+        bounds = self._bounds_of_parts(count)
+        if len(bounds) == 2:
+            self._state, found = self._matching.match(self._state, events)
+            return found
+        parts = [events._replace(offsets=events.offsets[begin : end + 1]) for begin, end in pairwise(bounds)]
+        return joined(self._match_parts(parts))
 
-    def _match_from(self, start: int, events: EncodedEvents, found: Keys, offsets: Keys) -> int:
-        """Match events from `start` on; return how many are done."""
-        batch = SingleEvent(events, found, offsets, _NONE, _NONE, _NONE)
-        addresses = self._addressed.address(self._state), self._batch.address(batch)
-        return match(*addresses, start, 0)
+    def _bounds_of_parts(self, count: int) -> list[int]:
+        """Return where the part of each thread begins, and the end of all: a part has a whole chunk of events, or more."""
+        size = self._thresholds.part
+        chunks = max((count + size // 2) // size, 1)
+        threads = min(self.threads, chunks)
+        return [*(chunks * i // threads * size for i in range(threads)), count]
+
+    def _match_parts(self, parts: list[EncodedEvents]) -> list[Found]:
+        """Return the matches of each part; the first is matched by the calling thread."""
+        begun: list[Future[Found]] = []
+        try:
+            self._further.start(self._state, parts[1:], begun)
+            self._state, first = self._matching.match(self._state, parts[0])
+        finally:
+            self._further.end(self._state, begun)
+        return [first, *(one.result() for one in begun)]
+
+    def _ids_of(self, found: Keys, offsets: Keys) -> tuple[Keys, Keys]:
+        bounds = self._bounds_of_parts(len(offsets) - 1)
+        if len(bounds) == 2 or len(found) < self._thresholds.gathered:
+            return super()._ids_of(found, offsets)
+        parts = [offsets[begin : end + 1] for begin, end in pairwise(bounds)]
+        begun = self._further.start_gathering(self._store, found, parts[1:])
+        try:
+            first = ids_of(self._store, found, parts[0])
+        finally:
+            wait_for(begun)
+        return joined([first, *(one.result() for one in begun)])
 
     def _prepare(self, pairs: int) -> None:
         """Make room for events of up to so many pairs, and for all attributes there are by now."""
@@ -369,7 +408,7 @@ class Adaptive(StoredMatcher):
 
     def _make_state_room(self) -> None:
         """Make room for what the last event reaches."""
-        self._state = self._state._replace(room=arrays.new_room(2 * len(self._state.room.touched)))
+        self._state = arrays.with_twice_the_room(self._state)
 
     # adaptation
 
@@ -516,6 +555,7 @@ class Adaptive(StoredMatcher):
                 self._planned_for, held + held // 2
             )  # the tables that are there were made for these
             self._make_scratch()
+            self.threads = self.threads  # with arrays of their own beside the new ones
 
     @classmethod
     def _eager(cls) -> Self:

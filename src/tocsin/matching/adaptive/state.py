@@ -274,6 +274,8 @@ class DenseCount(IntEnum):
     IS_ON = 4  # whether hot clusters are put off to the end of the chunk at hand
     FIRST = 5  # the first event of the chunk
     LEAST = 6  # events that a chunk must have for that
+    IS_SHARED = 7  # whether several threads match: then nothing that others read may change,
+    FAULT = 8  # and what stands in the way of a chunk is noted: a slot plus one, or the entry of an access path, plus one, less than 0
 
 
 class Dense(NamedTuple):
@@ -440,6 +442,11 @@ def new_room(size: int) -> Room:
         np.zeros((4 * size, 3), dtype=np.int64),
         np.zeros(4, dtype=np.int64),
     )
+
+
+def with_twice_the_room(state: State) -> State:
+    """Return the state with twice as much room for what an event reaches."""
+    return state._replace(room=new_room(2 * len(state.room.touched)))
 
 
 def with_attributes(state: State, attributes: int) -> State:

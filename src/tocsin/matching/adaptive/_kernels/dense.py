@@ -57,6 +57,7 @@ _ONE: Final = np.uint64(1)
 def heat(state: State, least: int, often: float, least_hits: float) -> int:
     """Mark the clusters of so many words that were noted, if so often reached, as hot; return whether room is wanted."""
     wanted = np.int64(0)
+    mend(state)
     _cool(state, often)
     if 2 * state.dense.used[DenseCount.HOT] > HOT:
         _rebuild(state)
@@ -204,11 +205,24 @@ def write_columns(state: State, event: int, count: int) -> bool:
         column = state.slots.rows[slot, Slot.COLUMN] - 1
         if column >= 0:
             if state.slots.values[slot, Value.NEXT] != 0:
-                _drop_column(state, slot, column)
+                dense.used[DenseCount.FAULT] = slot + 1
                 return False
             dense.columns[column, bit] = state.slots.values[slot, Value.LOW]
             dense.present[column, bit // _WORD] |= _ONE << np.uint64(bit % _WORD)
     return True
+
+
+@helper
+def mend(state: State) -> None:
+    """Remove what stood in the way of a chunk: a slot whose values cannot be a column, or a cluster that asks for such a slot."""
+    fault = state.dense.used[DenseCount.FAULT]
+    state.dense.used[DenseCount.FAULT] = 0
+    if fault < 0:
+        state.access.keys[-1 - fault, Access.PLACE] &= ~np.int64(HOT_BIT)
+    elif fault > 0:
+        column = state.slots.rows[fault - 1, Slot.COLUMN] - 1
+        if column >= 0:
+            _drop_column(state, fault - 1, column)
 
 
 @helper
@@ -272,7 +286,7 @@ def _evaluate(state: State, entry: int, hot: int) -> int:
         for k in range(checks):
             row = bits_of(state, code_in(np.int64(rows[place_of_check(head, first, np.int64(k))])))
             if row < 0:
-                state.access.keys[entry, Access.PLACE] &= ~np.int64(HOT_BIT)
+                used[DenseCount.FAULT] = -1 - entry
                 return np.int64(1) << 62
             some = np.uint64(0)
             for w in range(CHUNK_WORDS):

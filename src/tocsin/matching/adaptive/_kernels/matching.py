@@ -32,6 +32,7 @@ from tocsin.matching.adaptive._kernels.dense import (
     begin_chunk,
     evaluate_chunk,
     is_dense,
+    mend,
     merge_pairs,
     put_off,
     write_columns,
@@ -89,6 +90,9 @@ def match(address: AdaptiveStateAddress, batch: SingleEventAddress, start: int, 
     Of several, the matches of event i are `found[offsets[i]:offsets[i + 1]]`; return how many events from `start` on are done. It
     stops where there is no room: `NEEDED` and `NEEDED_PAIRS` are how many matches and pairs there has to be room for; if both are
     0, there is no room for what an event reaches. One kernel does both, since each takes seconds to compile.
+
+    Several threads may match with the same arrays. Only a thread that counts events may write to them; what an event that is not
+    counted writes is the thread's own (`tocsin.matching.adaptive.threads` says which arrays).
     """
     state: State = load(address)
     single: SingleEvent = load(batch)
@@ -118,6 +122,8 @@ def _match_all(state: State, events: EncodedEvents, start: int, found: Int64s, o
             if tops[Top.NEEDED] > 0 or tops[Top.NEEDED_PAIRS] > 0:
                 return first
             state.dense.used[DenseCount.IS_ON] = 0  # some value has no column: once more, event by event
+            if state.dense.used[DenseCount.IS_SHARED] == 0:
+                mend(state)
         else:
             first = last
             begin_chunk(state, first, total - first)
