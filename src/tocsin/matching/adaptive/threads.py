@@ -29,6 +29,10 @@ Found: TypeAlias = tuple[Keys, Keys]
 """The conjunctions that events satisfy, and where each event's begin."""
 
 _NONE: Final = np.zeros(2, dtype=np.int64)
+_LEAST: Final = 1_024  # matches of a batch that there is room for at first,
+_FEW: Final = 4  # or so many of an event,
+_MORE: Final = 1.25  # or so many times as many as an event of the last batch had,
+_MOST: Final = 2.0  # but not more than so many times as many as that batch had
 _WRITTEN: Final = tuple(field for field in Dense._fields if field != "slots")  # by matching, of `Dense`
 
 
@@ -38,12 +42,16 @@ class Matching:
     def __init__(self, addressed: Addressed[State]) -> None:
         self._addressed = addressed
         self._batch = Addressed[SingleEvent](SingleEventAddress)
+        self._last = 0  # matches of the last batch,
+        self._matches = 0.0  # and of an event of it
 
     def match(self, state: State, events: EncodedEvents) -> tuple[State, Found]:
         """Return the state, with more room where that was needed, and the matches of some events."""
         count = len(events.offsets) - 1
         offsets = np.zeros(count + 1, dtype=np.int64)
-        found, done = np.empty(max(1024, 4 * count), dtype=np.int64), 0
+        # A chunk that lacks room is matched again.
+        likely = min(_MORE * count * self._matches, _MOST * self._last)
+        found, done = np.empty(max(_LEAST, _FEW * count, int(likely)), dtype=np.int64), 0
         while (done := self._match_from(state, done, events, found, offsets)) < count:
             needed, pairs = (int(state.tops[top]) for top in (Top.NEEDED, Top.NEEDED_PAIRS))
             if needed > 0:
@@ -52,6 +60,7 @@ class Matching:
                 state = state._replace(dense=state.dense._replace(pairs=np.zeros(2 * pairs, dtype=np.int64)))
             else:
                 state = arrays.with_twice_the_room(state)
+        self._last, self._matches = int(offsets[-1]), int(offsets[-1]) / max(count, 1)
         return state, (found[: offsets[-1]], offsets)
 
     def _match_from(self, state: State, start: int, events: EncodedEvents, found: Keys, offsets: Keys) -> int:
