@@ -65,6 +65,7 @@ _LEAST_EFFORT: Final = 1.0 / 64
 _MOSTLY: Final = (
     0.25  # share of the cost that hot clusters have, from which on all conjunctions are examined after a plan
 )
+_HEATED: Final = 8_192  # events in which hot clusters are looked for once
 _QUARTER: Final = 256  # conjunctions that take as long to divide as all that is done for a cluster besides
 _BEHIND: Final = (
     16  # a cluster is divided further when so many times what is behind its sections is not all of it
@@ -154,6 +155,8 @@ class Adaptive(StoredMatcher):
         self._cost = 0.0  # of an event, in checks, when that was last counted
         self._to_sweep = 0.0  # conjunctions to be examined
         self._swept_well = 0.0  # share of the conjunctions examined since a plan that moved
+        self._since_heat = 0  # events since hot clusters were looked for,
+        self._until_heat = 0  # and after which they will be
         self._offset = 0  # in the cluster that is reviewed
         self._moved = 0
         # Clusters that it does not pay to divide: how many conjunctions they had, after how many events
@@ -344,11 +347,14 @@ class Adaptive(StoredMatcher):
         self._prepare(int(np.diff(events.offsets).max(initial=0)))
         state = self._state
         if count >= self._thresholds.together and (
-            state.tops[Top.SUSPECTS] > 0 or state.dense.used[DenseCount.FAULT] != 0
+            (state.tops[Top.SUSPECTS] > 0 and self._since_heat >= self._until_heat)
+            or state.dense.used[DenseCount.FAULT] != 0
         ):
             limits, self._state = self._thresholds, arrays.with_dense(state)
             while heat(self._state, limits.words, limits.often, limits.hits) > 0:
                 self._state = arrays.with_more_columns(self._state)
+            self._since_heat, self._until_heat = 0, min(2 * self._until_heat + 1, _HEATED)
+        self._since_heat += count
         bounds = self._bounds_of_parts(count)
         if len(bounds) == 2:
             self._state, found = self._matching.match(self._state, events)
@@ -517,10 +523,12 @@ class Adaptive(StoredMatcher):
     def _divide_some(self, events: int) -> bool:
         """Divide the clusters where that saves most, if it saves enough, more of them where there were more events; return whether one was."""
         state = self._state
-        entries = np.unique(state.review.suspects[: state.tops[Top.SUSPECTS]])
+        if not state.large.counters[1]:
+            return False
+        entries = state.review.suspects[: state.tops[Top.SUSPECTS]]
         if state.dense.used[DenseCount.HOT]:
-            entries = np.union1d(entries, state.dense.hot[state.dense.hot > 0] - 1)
-        entries = entries[state.access.keys[entries, Access.PLACE] & arrays.LARGE_BIT > 0]
+            entries = np.concatenate([entries, state.dense.hot[state.dense.hot > 0] - 1])
+        entries = np.unique(entries[state.access.keys[entries, Access.PLACE] & arrays.LARGE_BIT > 0])
         works = state.access.keys[entries, Access.WORK]
         rows = state.large.rows[works & _LOW_HALF]
         counts, behind = rows[:, Large.COUNT], rows[:, Large.COUNT] - rows[:, Large.DIVIDED]
