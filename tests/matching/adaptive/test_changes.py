@@ -53,3 +53,14 @@ def test_a_plan_draws_conjunctions_where_few_numbers_are_in_use() -> None:
     matcher.remove(np.arange(count))
     assert len(matcher._draw()) == 0
     check_invariants(matcher)
+
+
+def test_a_cluster_that_is_most_of_the_memory_finds_room_to_close_its_gaps() -> None:
+    matcher, template, count = Adaptive(), Template("a = 1 and b > :y"), 150_000
+    matcher.add(
+        ConjunctionBatch.of_rows(np.arange(count), template.bind_many({"y": np.arange(count) % 1_000}))
+    )
+    for begin in range(0, count, 15_000):
+        matcher.remove(np.arange(begin, begin + 15_000))
+    assert matcher.stats().conjunctions == 0
+    check_invariants(matcher)

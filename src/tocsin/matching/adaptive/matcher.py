@@ -309,7 +309,10 @@ class Adaptive(StoredMatcher):
         while (done := withdraw(self._addressed.address(self._state), numbers, done, self._scratch)) < len(
             numbers
         ):
-            self._state = arrays.with_words(self._state, int(self._state.words.top[0]) // 8 + _LEAST)
+            state = self._state
+            words = max(int(state.words.top[0]) // 8 + _LEAST, int(state.tops[Top.NEEDED]))
+            state.tops[Top.NEEDED] = 0
+            self._state = arrays.with_words(state, words)
 
     def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
         return recall(self._addressed.address(self._state), numbers, begin, into, self._scratch)

@@ -195,7 +195,10 @@ def _moved(words: Words, first: int, used: int, class_: int) -> int:
 
 @helper
 def take_out(state: State, number: int) -> bool:
-    """Take a conjunction out of its cluster; what it named keeps its uses. Return False if there is no room to close gaps."""
+    """Take a conjunction out of its cluster; what it named keeps its uses.
+
+    Return False if there is no room to close gaps; `Top.NEEDED` is how many words there has to be room for.
+    """
     entry = np.int64(state.store.rows[number, Stored.PATH])
     place = state.access.keys[entry, Access.PLACE]
     at, used = start_of(place) + state.store.rows[number, Stored.OFFSET], words_in(place)
@@ -203,6 +206,7 @@ def take_out(state: State, number: int) -> bool:
     is_closed, left = 2 * gone > used, used - gone
     smaller = class_of(max(left, np.int64(1)))
     if is_closed and left > 0 and smaller < class_of(used) and not _has_block(state.words, smaller):
+        state.tops[Top.NEEDED] = size_of(smaller)
         return False
     state.words.rows[at + NUMBER] = -1
     state.store.rows[number, Stored.PATH] = -1
