@@ -61,7 +61,7 @@ def test_a_long_list_moves_to_another_access_path_and_back() -> None:
                     a: int(random.integers(0, 40_000)),
                     **({b: int(random.integers(0, 4))} if i % 30 == 0 else {}),
                 }
-                for i in range(300)
+                for i in range(90)
             ]
             events = EventBatch.of_dicts(rows)
             assert matcher.match(events).to_lists() == oracle.match(EventBatch.of_dicts(rows)).to_lists()

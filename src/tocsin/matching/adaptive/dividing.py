@@ -27,9 +27,9 @@ class Sizes(Struct, frozen=True):
     """When clusters are divided, and into what."""
 
     checks: int = 64  # that are not in sections yet, and are put into some
-    saved: float = 1.5  # checks of an event that are worth it, if few conjunctions are divided for them
+    saved: float = 1.0  # checks of an event that are worth it, if few conjunctions are divided for them
     section: int = 16  # conjunctions of a section
-    few: int = 48  # conjunctions with bounds of the same slots, below which they are not divided
+    few: int = 32  # conjunctions with bounds of the same slots, below which they are not divided
     share: float = 0.5  # of the conjunctions is checked still: where it is more, dividing does not pay
 
 
