@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from tocsin.matching.adaptive._kernels.sections import LAID_OUT, lay_out
-from tocsin.matching.adaptive.state import HIGHEST, LOWEST, Access, Large, Section, State
+from tocsin.matching.adaptive.state import HIGHEST, HOT_BIT, LOWEST, Access, Large, Section, State
 from tocsin.structures.array_types import Float64s, Int64s
 
 _LOW_HALF: Final = 0xFFFFFFFF
@@ -75,6 +75,8 @@ def divide(state: State, entry: int, sizes: Sizes) -> tuple[State | None, int]:
     if begin == 0:
         row[[Large.SECTIONS, Large.PARTS]] = 0
     sections[:, [Section.BEGIN, Section.END]] += begin
+    # Whether it is worth to evaluate the cluster for many events at once is another question now.
+    state.access.keys[entry, Access.PLACE] &= ~HOT_BIT
     row[Large.DIVIDED] = begin + count
     row[Large.PARTS] += 1
     row[Large.VISITS] = _VISITS

@@ -74,7 +74,8 @@ from tocsin.structures.jit import helper, kernel, prefetch
 _FALSE: Final = 0
 _TRUE: Final = 1
 _UNKNOWN: Final = 2
-_PASSED: Final = 1 << 62  # of a candidate: its first check holds
+_PASSED: Final = 1 << 62  # of a candidate: all its checks hold,
+_BEGUN: Final = 1 << 61  # or the first one does
 _LINE: Final = 16  # words in a cache line
 _DRAWN: Final = 8  # conjunctions that are drawn of an event that is counted
 _MOST_VISITS: Final = 1_024  # of a large cluster, beyond which they count for half
@@ -252,7 +253,7 @@ def _check_first(state: State, start: int, at: int, end: int, count: int, found:
                 continue
         conjunction = start + (checks[i, 0] >> 32)
         prefetch(rows, conjunction)
-        found[count] = conjunction
+        found[count] = conjunction | np.int64(_BEGUN)
         count += 1
     return count
 
@@ -323,9 +324,9 @@ def _verify_candidates(state: State, first: int, last: int, found: Int64s) -> in
     """
     rows, kept = state.words.rows, np.int64(first)
     for i in range(first, last):
-        at = found[i] & (_PASSED - 1)
-        if found[i] == at:
-            if not is_satisfied(state, np.int64(rows[at])):
+        at = found[i] & (_BEGUN - 1)
+        if found[i] < _PASSED:
+            if found[i] < _BEGUN and not is_satisfied(state, np.int64(rows[at])):
                 continue
             if bounds_in(np.int64(rows[at + HEAD])) == 0:
                 _ask_for_checks(state, at, np.int64(rows[at + HEAD]), np.int64(1))
@@ -333,10 +334,10 @@ def _verify_candidates(state: State, first: int, last: int, found: Int64s) -> in
         kept += 1
     last, kept = kept, np.int64(first)
     for i in range(first, last):
-        at = found[i] & (_PASSED - 1)
+        at = found[i] & (_BEGUN - 1)
         head, number = np.int64(rows[at + HEAD]), np.int64(rows[at + NUMBER])
         checks, k = checks_in(head), np.int64(1)
-        if found[i] != at:
+        if found[i] >= _PASSED:
             k = checks
         while k < checks and is_satisfied(state, np.int64(rows[place_of_check(head, at, k)])):
             k += 1
@@ -349,7 +350,7 @@ def _verify_candidates(state: State, first: int, last: int, found: Int64s) -> in
 @helper
 def _note(state: State) -> None:
     """Note the clusters that the event at hand was checked against by itself, and draw some of their conjunctions."""
-    suspects, drawn, tops = state.review.suspects, state.review.drawn, state.tops
+    suspects, tops = state.review.suspects, state.tops
     words, hot = np.int64(0), np.int64(HOT_BIT) if is_dense(state) else np.int64(0)
     for i in range(state.room.used[REACHED]):
         entry = state.room.reached[i]
@@ -367,6 +368,9 @@ def _note(state: State) -> None:
         if is_done_well or end - at < left:
             left -= 0 if is_done_well else end - at
             continue
+        if place & LARGE_BIT:
+            left = _draw_of_large(state, state.room.reached[i], left, step)
+            continue
         while at < end:
             number = np.int64(state.words.rows[at + NUMBER])
             length = length_of(np.int64(state.words.rows[at + HEAD]))
@@ -374,8 +378,30 @@ def _note(state: State) -> None:
             left -= length
             if left <= 0 and number >= 0:
                 left += step
-                drawn[tops[Top.DRAWN] % drawn.shape[0]] = number
-                tops[Top.DRAWN] += 1
+                _draw(state, number)
+
+
+@helper
+def _draw(state: State, number: int) -> None:
+    drawn, tops = state.review.drawn, state.tops
+    drawn[tops[Top.DRAWN] % drawn.shape[0]] = number
+    tops[Top.DRAWN] += 1
+
+
+@helper
+def _draw_of_large(state: State, entry: int, left: int, step: int) -> int:
+    """Draw some conjunctions of a large cluster, as many as if its words were read; return how many are left before the next one."""
+    place, row = state.access.keys[entry, Access.PLACE], state.large.rows[large_of(state, entry)]
+    count, start = row[Large.COUNT], start_of(place)
+    length = max(words_in(place) // count, np.int64(1))
+    at = left // length
+    while at < count:
+        conjunction = start + (state.large.checks.rows[row[Large.FIRST] + at, 0] >> 32)
+        number = np.int64(state.words.rows[conjunction + NUMBER])
+        if number >= 0:
+            _draw(state, number)
+        at += step // length + 1
+    return (at - count) * length + 1
 
 
 @helper
