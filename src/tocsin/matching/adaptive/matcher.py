@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from tocsin.matching.adaptive._kernels.placement import forget, keep, recall, se
 from tocsin.matching.adaptive.dividing import MOST_AT_ONCE, Sizes, divide
 from tocsin.matching.adaptive.expected_events import ExpectedEvents, release
 from tocsin.matching.adaptive.planning import plan
+from tocsin.matching.adaptive.plans import conjunction_plans, costs, path_figures, selective_attributes
 from tocsin.matching.adaptive.state import (
     LEVELS,
     Access,
@@ -31,13 +32,14 @@ from tocsin.matching.adaptive.state import (
 )
 from tocsin.matching.adaptive.threads import Found, FurtherThreads, Matching, joined, wait_for
 from tocsin.matching.base import ids_of
-from tocsin.matching.batches import IdArray
+from tocsin.matching.batches import EventBatch, IdArray
 from tocsin.matching.conjunction_store import state as conjunction_store
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe.tables import new_sample
+from tocsin.matching.plans import FilterCosts, FilterPlan
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
@@ -71,6 +73,10 @@ _BEHIND: Final = (
     16  # a cluster is divided further when so many times what is behind its sections is not all of it
 )
 _LOOKED_AT: Final = 256  # clusters that may be divided, at a time
+_ROUNDS: Final = (
+    2  # of planning and moving, when all is planned at once: moving shows what further tables are worth
+)
+_DIVIDED: Final = 16  # times, likewise
 _STEP: Final = 4_096  # conjunctions that are reviewed at once
 _LIKELY: Final = 0.25  # share of conjunctions that a sweep is taken to move before it has begun
 _WORTH: Final = (
@@ -556,6 +562,31 @@ class Adaptive(StoredMatcher):
                     self._state, some = divided, True
         return some
 
+    def observe(self, events: EventBatch) -> None:
+        """Match events only to count them, and every one of them, without giving them more weight than those that come otherwise."""
+        with self._lock:
+            uncounted = int(self._state.tops[Top.UNCOUNTED])
+            self._state.tops[Top.UNCOUNTED] = 0
+            self._state.totals[Total.WEIGHT] /= uncounted + 1
+            try:
+                self.match(events)
+            finally:
+                self._state.tops[Top.UNCOUNTED] = uncounted
+                self._state.totals[Total.WEIGHT] *= uncounted + 1
+
+    def maintain(self) -> None:
+        """Plan for all conjunctions with the present statistics of events, and move all that have better access paths."""
+        with self._lock:
+            self._finish_pending()
+            held = int(self._store.counters[StoreCounter.LIVE])
+            for _ in range(_ROUNDS if held else 0):
+                self._plan_for_all(held, np.empty(0, dtype=np.int64), held)
+                self._swept = 0
+                self._sweep(int(self._store.counters[StoreCounter.TOP]))
+            for _ in range(_DIVIDED if held else 0):
+                if not self._divide_some(_STEP):
+                    break
+
     def restore(self, parts: MatcherParts) -> None:
         """Restore a matcher from its parts; what was to be reviewed is forgotten."""
         with self._lock:
@@ -578,10 +609,36 @@ class Adaptive(StoredMatcher):
         self._state.totals[Total.WEIGHT] = 2 * _HEAVY
         super()._use(events)
 
-    # figures
+    # plans and figures
+
+    def explain_plan(self, id: int) -> FilterPlan:
+        """Return how events reach the conjunctions of a subscription; raise `MatcherError` if it is not stored."""
+        with self._lock:
+            self._finish_pending()
+            return self._plans_of([id])[0]
+
+    def explain_costs(self, top: int = 10) -> FilterCosts:
+        """Return how many checks all subscriptions cost an event, and the plans of so many that cost most."""
+        with self._lock:
+            self._finish_pending()
+            ids, found, by_kind = costs(self._state)
+            order = np.argsort(-found, kind="stable")
+            plans = self._plans_of(ids[order[: max(top, 0)]].tolist())
+            return FilterCosts(plans, found[order], by_kind, int(self._state.totals[Total.COUNTED]))
+
+    def _plans_of(self, ids: list[int]) -> tuple[FilterPlan, ...]:
+        counted = int(self._state.totals[Total.COUNTED])
+        is_placed = self._store.rows[:, Stored.PATH] >= 0
+        numbers = [[number for number in self._numbers_of(id_) if is_placed[number]] for id_ in ids]
+        plans = iter(conjunction_plans(self._state, self.vocabulary, [n for each in numbers for n in each]))
+        selective = selective_attributes(self._state, self.vocabulary)
+        return tuple(
+            FilterPlan(id_, tuple(islice(plans, len(each))), counted, selective)
+            for id_, each in zip(ids, numbers, strict=True)
+        )
 
     def _details(self) -> dict[str, int | float]:
-        """Return the number of access paths and the work per event."""
+        """Return the number of access paths and of conjunctions by kind of path, and the work per event."""
         state = self._state
         events = max(float(state.totals[Total.COUNTED]), 1.0)
         is_large = np.flatnonzero(state.large.rows[: state.large.counters[1], Large.ENTRY] >= 0)
@@ -598,4 +655,5 @@ class Adaptive(StoredMatcher):
             "checks per event": float(state.totals[Total.CHECKS]) / events,
             "plans": self._plans,
             "conjunctions moved": self._moved,
+            **path_figures(state, self.vocabulary),
         }

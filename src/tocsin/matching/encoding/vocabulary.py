@@ -153,14 +153,14 @@ class Vocabulary:
             operator, constant = pattern_of(self.patterns.value(low))
             return Predicate(subject, operator if op is Op.EQ else NEGATED[operator], (literal(constant),))
         keys = (low, high) if op in (Op.BETWEEN, Op.NOT_BETWEEN) else (low,)
-        read = _ordered_constant if op in _ORDERED else self.constant
+        read = ordered_constant if op in _ORDERED else self.constant
         return Predicate(subject, OPERATORS[op], tuple(literal(read(field, key)) for key in keys))
 
     def constant(self, field: Field, key: int) -> Value:
         """Return the constant of an equality with this key."""
         if field in (Field.STRING, Field.BIG):
             return self.symbols.value(key)
-        return _ordered_constant(field, key)
+        return ordered_constant(field, key)
 
     def predicate(self, code: int) -> Predicate:
         """Return the list predicate or residual predicate with this code."""
@@ -335,7 +335,7 @@ def _order_key(value: Value) -> int | None:
     return key_of(value)
 
 
-def _ordered_constant(field: Field, key: int) -> Value:
+def ordered_constant(field: Field, key: int) -> Value:
     """Return the constant that an order key of this field encodes."""
     if field is Field.STRING:
         data = ((key >> 8) + 2**55).to_bytes(7)

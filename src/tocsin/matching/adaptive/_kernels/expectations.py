@@ -43,7 +43,7 @@ ALONE: Final = 6.0  # to check a conjunction for an event
 TOGETHER: Final = 12.0  # to check one for a chunk of events, when the bits of its predicates are known
 BITS: Final = 60.0  # the bits of a predicate
 PRIOR: Final = 8.0  # events that the guess is worth
-_ATTRIBUTES: Final = 64.0  # of an event, where none has come
+ATTRIBUTES: Final = 64.0  # of an event, where none has come
 _LOW_HALF: Final = 0xFFFFFFFF
 _RANGE: Final = 0.3  # of an interval, where nothing is known
 _NEGATIVE: Final = 0.9
@@ -54,7 +54,7 @@ _FEW: Final = 16  # members of a list that are looked up
 def presence(state: State, slot: int) -> float:
     """Return the probability that an event has a value in a slot."""
     prior = PRIOR * state.totals[Total.WEIGHT]
-    guess = min(_ATTRIBUTES / max(np.float64(state.tops[Top.SLOTS]), 1.0), 1.0)
+    guess = min(ATTRIBUTES / max(np.float64(state.tops[Top.SLOTS]), 1.0), 1.0)
     return min((state.slots.seen[slot] + prior * guess) / (state.totals[Total.EVENTS] + prior), 1.0)
 
 
