@@ -35,6 +35,7 @@ from tocsin.engine.event_sources import (
     table_times,
     timed_rows,
 )
+from tocsin.engine.filter_plans import FilterPlans
 from tocsin.engine.filter_runtime import FilterRuntime
 from tocsin.engine.late_events import LateLog, report_late
 from tocsin.engine.notifications import Notifications
@@ -51,6 +52,7 @@ from tocsin.language import Template
 from tocsin.language.check import QuerySource, read_query
 from tocsin.language.explanation import EventExplanation
 from tocsin.language.template.columns import Rows
+from tocsin.matching.plans import FilterCosts, FilterPlan
 from tocsin.matching.ranking import EventWeights, Weight
 from tocsin.matching.statistics import Statistics
 from tocsin.model import Event, Notification, Query, Subscription, View, read_event
@@ -167,6 +169,7 @@ class Engine:
         self._lock = RLock()
         self._publisher = BatchPublisher(self._store, self._pipeline, self._reader, self._lock)
         self._batch_matcher = BatchMatcher(self._store, self._pipeline, self._reader, self._clock, self._lock)
+        self._plans = FilterPlans(self._store, self._reader, self._lock)
         self._pace = Pace()
 
     # streams and tables
@@ -847,6 +850,36 @@ class Engine:
             kind = "view" if isinstance(found.query, View) else "filter"
             raise EventError(f"`{subscription}` is a {kind}, which is explained by an event; give one")
         return self._store.filters.explain(found, read, self.ticks)
+
+    def explain_plan(self, subscription: str) -> FilterPlan:
+        """Return how events reach a filter: its access paths, the share of events that each is checked for, and what follows.
+
+        The matcher `adaptive` has plans; with others, this is an error, and so it is for a sequence and a view.
+
+        >>> engine = Engine(matcher="adaptive")
+        >>> _ = engine.subscribe("carrier = 'UA' and distance > 1000", id="far")
+        >>> [str(one) for one in engine.explain_plan("far").conjunctions]
+        ["checked by every event: reached by carrier = 'UA'; then distance > 1000"]
+        """
+        with self._lock:
+            self._pipeline.expire()
+            return self._plans.plan(subscription)
+
+    def explain_costs(self, top: int = 10) -> FilterCosts:
+        """Return how many conjunctions of filters an event is expected to be checked against, and the `top` costliest filters."""
+        with self._lock:
+            self._pipeline.expire()
+            return self._plans.costs(top)
+
+    def adapt(
+        self, events: EventSource = (), *, stream: str | None = None, on_error: Report | None = None
+    ) -> int:
+        """Adapt the index of filters to events like those to expect, and return how many there were; nothing is published.
+
+        Afterwards the matcher `adaptive` has planned for all filters. It adapts to published events, too, a little with each.
+        A record that cannot be read is counted and given to `on_error`, or logged.
+        """
+        return self._plans.adapt(events, stream, on_error or _log_fault)
 
     def test(
         self,

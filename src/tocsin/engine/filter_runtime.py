@@ -23,13 +23,14 @@ from tocsin.matching import (
     create_matcher,
     takes_clauses,
 )
+from tocsin.matching.plans import FilterCosts, FilterPlan, PlanningMatcher
 from tocsin.matching.ranking import Weight
 from tocsin.matching.registry import thread_options
-from tocsin.matching.starting_matcher import StartingMatcher
+from tocsin.matching.starting_matcher import INDEX, StartingMatcher
 from tocsin.matching.statistics import Statistics
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Filter, Subscription
-from tocsin.model.errors import TemplateError
+from tocsin.model.errors import MatcherError, TemplateError
 from tocsin.model.event import is_deletion, matchable
 from tocsin.model.options import SubscriptionOptions
 from tocsin.model.ticks import StreamTicks
@@ -37,6 +38,7 @@ from tocsin.model.values import Value
 from tocsin.subscriptions.filters import CompiledFilter, FilterCompiler, require_filter
 
 _NO_NUMBERS = np.empty(0, dtype=np.int64)
+_WITH_PLANS = 'Engine(matcher="adaptive") has plans from the first filter on'
 
 
 class FilterMatches(Struct, frozen=True):
@@ -193,6 +195,42 @@ class FilterRuntime:
         outside = _outside(query, subscription, event, ticks)
         reason = explain_condition(query.condition, matchable(event).attributes)
         return EventExplanation(subscription.id, reason.truth is True and not outside, reason, outside)
+
+    def explain_plan(self, number: int) -> FilterPlan:
+        """Return how events reach a filter; raise `MatcherError` if the matcher has no plans."""
+        matcher = self._planning()
+        try:
+            return matcher.explain_plan(number)
+        except MatcherError:  # it can never match, so that the matcher does not have it
+            return FilterPlan(number, (), 1)
+
+    def explain_costs(self, top: int) -> FilterCosts:
+        """Return what all filters cost; raise `MatcherError` if the matcher has no plans."""
+        return self._planning().explain_costs(top)
+
+    def observe(self, events: EventBatch) -> None:
+        """Match events so that the matcher counts them."""
+        self._adopt_index()
+        if isinstance(self.matcher, PlanningMatcher):
+            self.matcher.observe(events)
+        else:
+            self.matcher.match(events)
+
+    def maintain(self) -> None:
+        """Choose access paths anew for all filters, if the matcher does so."""
+        self._adopt_index()
+        if isinstance(self.matcher, PlanningMatcher):
+            self.matcher.maintain()
+
+    def _planning(self) -> PlanningMatcher:
+        self._adopt_index()
+        if isinstance(self.matcher, PlanningMatcher):
+            return self.matcher
+        if self._starting is not None and self._name is None:
+            raise MatcherError(
+                f"filters have no plans while there are so few that each is tried by itself; {_WITH_PLANS}"
+            )
+        raise MatcherError(f"the matcher `{self._name or INDEX}` has no plans to show; {_WITH_PLANS}")
 
     def dry_run(self, query: Filter, events: Sequence[Event]) -> tuple[Event, ...]:
         """Return the events that a filter matches, without an index."""
