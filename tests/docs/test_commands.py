@@ -14,7 +14,7 @@ from tocsin.cli.sample_data import sample_files
 
 ROOT = Path(__file__).parents[2]
 GUIDES = [
-    "README.md", "docs/tutorial.md", "docs/sequences.md", "docs/views.md", "docs/install.md", "docs/recipes.md", "docs/faq.md",
+    "README.md", "docs/tutorial.md", "docs/sequences.md", "docs/views.md", "docs/install.md", "docs/recipes.md", "docs/faq.md", "docs/optimiser.md",
     "docs/comparison.md",
 ]  # fmt: skip
 _BLOCK = re.compile(r"^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)

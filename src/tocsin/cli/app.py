@@ -21,6 +21,7 @@ from tocsin.cli.dry_run import dry_run
 from tocsin.cli.explain import explain
 from tocsin.cli.match import match
 from tocsin.cli.parse import parse
+from tocsin.cli.plan import plan
 from tocsin.cli.sample import sample
 from tocsin.cli.simulate import simulate
 from tocsin.cli.terminal import REPORTED, complain, error_text, show_log
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (match, check, explain):
+for command in (match, check, explain, plan):
     app.command()(command)
 app.command("test")(dry_run)
 app.command()(backtest)

@@ -17,6 +17,7 @@ from tocsin.cli.explained_events import is_json, open_explained
 from tocsin.cli.explanation_records import TruthCounts, filter_record, sequence_record, view_record
 from tocsin.cli.json_results import Record, reported_errors, warning_record, write_result
 from tocsin.cli.output import check_distinct, opened, results
+from tocsin.cli.plans import show_plan
 from tocsin.cli.terminal import FaultLog, counted, note, print_trees, progress, warn, watched
 from tocsin.display.trees import Branch, Style, StyledText
 from tocsin.engine import Engine, EventClock, EventExplanation, ViewExplanation
@@ -53,6 +54,21 @@ def explain(
             callback=options.to_be_written,
         ),
     ] = None,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="Show how events reach a filter in the index instead: how many it is checked for, and what is checked in which "
+            "order. Without EVENTS, the shares are guesses.",
+        ),
+    ] = False,
+    among: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="With --plan, a file of subscriptions that are stored beside the filter, or with it: SUBSCRIPTION may be an "
+            "id in it; may be given several times."
+        ),
+    ] = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
     *,
@@ -63,9 +79,21 @@ def explain(
     A filter shows the truth of each predicate for one event, or how often it is true in several. A sequence shows its automaton after all events. A
     view shows its answer after all events but the last, and the change that the last one makes. Ends with 0 if
     an event matches the filter, the events complete the sequence, or the last event changes the answer; with 1
-    if not.
+    if not. With --plan, ends with 0.
     """
     with reported_errors(json, _COMMAND):
+        if among and not plan:
+            raise TocsinError("--among names the subscriptions that a plan is made for; give --plan, too")
+        if plan:
+            if graph is not None:
+                raise TocsinError(
+                    "--graph draws the automaton of a sequence, and --plan is of a filter: give one of them"
+                )
+            with FaultLog() as log:
+                show_plan(subscription, event, among or [], replay, log, json=json, quiet=quiet)
+            if log.count:
+                raise typer.Exit(1)
+            return
         query = check(subscription).query
         if graph is not None and not isinstance(query, Sequence):
             raise TocsinError("only a sequence has an automaton to draw; leave --graph out")

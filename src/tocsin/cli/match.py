@@ -16,7 +16,7 @@ from tocsin.cli import options, terminal
 from tocsin.cli.console import new_console
 from tocsin.cli.coverage import observed, warn_of_unseen
 from tocsin.cli.output import standard_output
-from tocsin.cli.subscription_loading import load_entries, load_template, load_texts
+from tocsin.cli.subscription_loading import load_given
 from tocsin.engine import Engine
 from tocsin.engine.notifications import Notifications, first_answer
 from tocsin.formats.files import is_standard
@@ -131,7 +131,7 @@ def match(
         engine = replay.engine(matcher, log, threads)
         if load_tables is not None:
             engine.load_tables(load_tables)
-        _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
+        load_given(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
         source = replay.open_for(engine, events, valid_until_field, quiet=quiet)
         schema = ObservedSchema()
         ticks = engine.ticks if times is TimeFormat.ISO else None
@@ -202,28 +202,6 @@ def _weights(texts: list[str], top: int | None) -> dict[str, float]:
             raise TocsinError(f"--weight is written as {_WEIGHT}, not '{name}={number}'") from None
     check_event_weights(found, 1)
     return found
-
-
-def _load(
-    engine: Engine,
-    texts: list[str] | None,
-    files: list[Path] | None,
-    template: tuple[str | None, Path | None, str | None],
-    log: terminal.FaultLog,
-) -> None:
-    """Subscribe texts, files and a template's rows; raise `TocsinError` if that is nothing."""
-    text, parameters, id_rule = template
-    if (text is None) is not (parameters is None):
-        raise TocsinError("--template and --parameters go together: a text, and the rows with its values")
-    if not texts and not files and text is None:
-        raise TocsinError("nothing is subscribed: give -s TEXT, -f FILE, or --template and --parameters")
-    load_texts(engine, texts or [])
-    for file in files or []:
-        load_entries(engine, file, log)
-    if text is not None and parameters is not None:
-        load_template(engine, text, parameters, id_rule, log)
-    if not len(engine):
-        raise TocsinError("no subscription could be read")
 
 
 def _writer(

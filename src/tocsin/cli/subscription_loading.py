@@ -37,6 +37,28 @@ class EntryError(TocsinError):
         self.entry = entry
 
 
+def load_given(
+    engine: Engine,
+    texts: list[str] | None,
+    files: list[Path] | None,
+    template: tuple[str | None, Path | None, str | None],
+    report: Callable[[object], None],
+) -> None:
+    """Subscribe texts, files and a template's rows; raise `TocsinError` if that is nothing."""
+    text, parameters, id_rule = template
+    if (text is None) is not (parameters is None):
+        raise TocsinError("--template and --parameters go together: a text, and the rows with its values")
+    if not texts and not files and text is None:
+        raise TocsinError("nothing is subscribed: give -s TEXT, -f FILE, or --template and --parameters")
+    load_texts(engine, texts or [])
+    for file in files or []:
+        load_entries(engine, file, report)
+    if text is not None and parameters is not None:
+        load_template(engine, text, parameters, id_rule, report)
+    if not len(engine):
+        raise TocsinError("no subscription could be read")
+
+
 def load_texts(engine: Engine, texts: list[str]) -> None:
     """Subscribe to texts as `s1`, `s2`, …; raise the error of the first faulty one."""
     for number, text in enumerate(texts, 1):
