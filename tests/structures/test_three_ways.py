@@ -23,7 +23,8 @@ def test_structures_pass_their_tests_in_the_other_modes(mode: str) -> None:
 
 
 def test_matchers_agree_with_the_oracle_without_the_compiler() -> None:
-    assert_passes("NUMBA_DISABLE_JIT", "tests/contract", "-k", "not independent_evaluator")
+    large = "--ignore=tests/contract/test_adversaries.py"  # which has no small workloads
+    assert_passes("NUMBA_DISABLE_JIT", "tests/contract", large, "-k", "not independent_evaluator")
 
 
 def test_strategies_are_right_without_the_compiler() -> None:
