@@ -9,7 +9,7 @@ from numpy.random import Generator
 from tests.matching.adaptive.invariants import check_invariants
 from tocsin.language import parse_condition, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
-from tocsin.matching.adaptive.dividing import Sizes
+from tocsin.matching.adaptive.dividing import FEW_AT_ONCE, Sizes
 from tocsin.matching.adaptive.matcher import EAGER, Adaptive, Thresholds
 
 _EARLY = Thresholds(counted=1, events=64, large=128, sizes=Sizes(checks=32, share=0.9))
@@ -76,3 +76,19 @@ def test_divided_clusters_find_the_same(thresholds: Thresholds, size: int) -> No
     check_invariants(matcher)
     assert matcher.stats().conjunctions == 0
     assert matcher.stats().details["divided clusters"] == 0
+
+
+def test_a_cluster_as_large_as_what_is_divided_at_once_is_divided() -> None:
+    matcher, oracle = Adaptive(thresholds=Thresholds(counted=1, events=64)), Oracle()
+    random = np.random.default_rng(5)
+    texts = [f"k = 0 and a >= {a}" for a in random.integers(0, 1_000_000, FEW_AT_ONCE).tolist()]
+    batch = ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts))
+    matcher.add(batch)
+    oracle.add(batch)
+    rows = [{"k": 0, "a": a} for a in random.integers(0, 100_000, 300).tolist()]
+    for row in rows:
+        matcher.match_one(row)
+    assert matcher.stats().details["divided clusters"] == 1
+    check_invariants(matcher)
+    some = EventBatch.of_dicts(rows[:5])
+    assert matcher.match(some).to_lists() == oracle.match(some).to_lists()

@@ -16,8 +16,9 @@ from tocsin.matching.adaptive.state import HIGHEST, HOT_BIT, LOWEST, Access, Lar
 from tocsin.structures.array_types import Float64s, Int64s
 
 _LOW_HALF: Final = 0xFFFFFFFF
-MOST_AT_ONCE: Final = 3 << 13  # conjunctions, so that it takes few milliseconds
-_MOST_PARTS: Final = 6  # that were divided one after the other, before all are divided together, and one more for each `MOST_AT_ONCE`
+MOST_AT_ONCE: Final = 3 << 13  # conjunctions: 10 ms,
+FEW_AT_ONCE: Final = 1 << 13  # or where events come one by one
+_MOST_PARTS: Final = 6  # that were divided one after the other, before all are divided together, and one more for each that is as large as can be
 _MOST_KINDS: Final = 64  # of pairs of slots that have sections of their own
 _KNOWN: Final = 8  # values of events, to judge by
 _VISITS: Final = 16  # events that the estimate is worth
@@ -54,16 +55,16 @@ class _Bounds(NamedTuple):
         return (self.lows > LOWEST) + 2 * (self.highs < HIGHEST - 1)
 
 
-def divide(state: State, entry: int, sizes: Sizes) -> tuple[State | None, int]:
-    """Return the state with some conjunctions of a large cluster in sections, those behind the ones that are, and how many were looked at.
+def divide(state: State, entry: int, sizes: Sizes, most: int) -> tuple[State | None, int]:
+    """Return the state with up to `most` conjunctions of a large cluster in sections, those behind the ones that are, and how many were looked at.
 
     There is no state if that does not pay.
     """
     row = state.large.rows[int(state.access.keys[entry, Access.WORK]) & _LOW_HALF]
     begin = int(row[Large.DIVIDED])
-    if row[Large.PARTS] > _MOST_PARTS + begin // MOST_AT_ONCE:
+    if row[Large.PARTS] > _MOST_PARTS + begin // most:
         begin = 0
-    laid_out = np.empty((MOST_AT_ONCE, LAID_OUT), dtype=np.int64)
+    laid_out = np.empty((most, LAID_OUT), dtype=np.int64)
     count = lay_out(state, entry, begin, laid_out)
     laid_out = laid_out[:count]
     order, sections = _sections(laid_out, sizes)

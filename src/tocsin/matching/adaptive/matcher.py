@@ -15,7 +15,7 @@ from tocsin.matching.adaptive._kernels.clusters import pack
 from tocsin.matching.adaptive._kernels.dense import heat
 from tocsin.matching.adaptive._kernels.matching import match
 from tocsin.matching.adaptive._kernels.placement import forget, keep, recall, settle, withdraw
-from tocsin.matching.adaptive.dividing import MOST_AT_ONCE, Sizes, divide
+from tocsin.matching.adaptive.dividing import FEW_AT_ONCE, MOST_AT_ONCE, Sizes, divide
 from tocsin.matching.adaptive.expected_events import ExpectedEvents, release
 from tocsin.matching.adaptive.planning import plan
 from tocsin.matching.adaptive.plans import conjunction_plans, costs, path_figures, selective_attributes
@@ -31,7 +31,7 @@ from tocsin.matching.adaptive.state import (
     new_state,
 )
 from tocsin.matching.adaptive.threads import Found, FurtherThreads, Matching, joined, wait_for
-from tocsin.matching.base import ids_of
+from tocsin.matching.base import MAINTAINED, ids_of
 from tocsin.matching.batches import EventBatch, IdArray
 from tocsin.matching.conjunction_store import state as conjunction_store
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
@@ -545,17 +545,18 @@ class Adaptive(StoredMatcher):
         sure = np.maximum(hits - 2.0 * np.sqrt(hits * float(state.totals[Total.WEIGHT])), 0.0)
         saved = behind * sure / max(float(state.totals[Total.EVENTS]), 1.0) / (1.0 + behind / _QUARTER)
         saved[(behind < self._thresholds.sizes.checks) | (_BEHIND * behind < counts)] = -1.0
-        left, some = max(events // 64, 1) * MOST_AT_ONCE, False
+        most = MOST_AT_ONCE if events > MAINTAINED else FEW_AT_ONCE
+        left, some = max(events // MAINTAINED, 1) * most, False
         for at in np.argsort(-saved)[: min(events, _LOOKED_AT)].tolist():
-            entry = int(entries[at])
+            entry, not_divided = int(entries[at]), int(behind[at])
             if saved[at] < self._thresholds.sizes.saved or left <= 0:
                 break
             count, counted = self._undivided.get(entry, (0, 0.0))
             is_whole = counts[at] <= 2 * count and self._state.totals[Total.COUNTED] < 4.0 * counted
             while not is_whole and left > 0:
-                divided, count = divide(self._state, entry, self._thresholds.sizes)
-                left -= count + _LEAST
-                is_whole = divided is None or count < MOST_AT_ONCE
+                divided, count = divide(self._state, entry, self._thresholds.sizes, most)
+                left, not_divided = left - count - _LEAST, not_divided - count
+                is_whole = divided is None or not_divided <= 0
                 if divided is None:
                     self._undivided[entry] = int(counts[at]), float(self._state.totals[Total.COUNTED])
                 else:
