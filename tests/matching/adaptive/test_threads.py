@@ -27,7 +27,7 @@ from tocsin.model.errors import MatcherError
 
 @pytest.mark.parametrize(
     ("threads", "thresholds"),
-    [(2, replace(DEFAULT, part=64, gathered=64)), (3, EAGER)],
+    [(2, replace(DEFAULT, part=64, gathered=64)), pytest.param(3, EAGER, marks=pytest.mark.long)],
     ids=["two", "three, eager"],
 )
 @pytest.mark.parametrize("workload", ADVERSARIES)
