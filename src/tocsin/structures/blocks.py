@@ -93,10 +93,7 @@ def copy_row(rows: Int64s, source: int, target: int) -> None:
 
 def block_size(rows: int) -> int:
     """Return the number of rows in the smallest block with at least `rows` rows, for callers outside of kernels."""
-    half = 1
-    while 2 * half < rows:
-        half *= 2
-    return next(size for size in (half, half + half // 2, 2 * half) if size >= rows)
+    return int(block_sizes(np.array(rows, dtype=np.int64)))
 
 
 def block_sizes(rows: Int64s) -> Int64s:

@@ -36,6 +36,18 @@ _events = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(_VALUES), max_
 _steps = steps(st.lists(_predicates, min_size=1, max_size=5).map(" and ".join), _events)
 
 
+def play_checked(matcher: Adaptive, played: list[Step], seed: int) -> None:
+    """Play steps on a matcher and the oracle, and check the matcher's invariants after each."""
+    play(
+        matcher,
+        played,
+        seed,
+        normal=lambda condition, _: to_dnf(condition),
+        own=lambda *_: None,
+        check=lambda: check_invariants(matcher),
+    )
+
+
 _HISTORY = Statistics.of(
     {
         name: value
@@ -57,14 +69,7 @@ def test_matches_and_invariants_survive_any_interleaving(
     thresholds: Thresholds, statistics: Statistics | None, played: list[Step], seed: int
 ) -> None:
     matcher = Adaptive(thresholds=thresholds, statistics=statistics)
-    play(
-        matcher,
-        played,
-        seed,
-        normal=lambda condition, _: to_dnf(condition),
-        own=lambda *_: None,
-        check=lambda: check_invariants(matcher),
-    )
+    play_checked(matcher, played, seed)
     assert matcher.stats().conjunctions == 0
     assert len(matcher.vocabulary.names) == 0
 

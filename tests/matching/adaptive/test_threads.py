@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from tests.contract.adversaries import ADVERSARIES, play
 from tests.matching.adaptive.invariants import check_invariants
-from tests.matching.adaptive.test_interleavings import _steps
+from tests.matching.adaptive.test_interleavings import _steps, play_checked
 from tests.matching.interleaving import Step
-from tests.matching.interleaving import play as play_steps
-from tocsin.language import Template, to_dnf
+from tocsin.language import Template
 from tocsin.matching import ConjunctionBatch, EventBatch, create_matcher, open_matcher, save_matcher
 from tocsin.matching.adaptive import threads as module
 from tocsin.matching.adaptive.matcher import DEFAULT, EAGER, Adaptive, Thresholds
@@ -44,14 +43,7 @@ def test_matches_are_those_of_the_oracle(workload: str, threads: int, thresholds
 )
 def test_matches_and_invariants_survive_any_interleaving(played: list[Step], threads: int, seed: int) -> None:
     matcher = Adaptive(threads=threads, thresholds=EAGER)
-    play_steps(
-        matcher,
-        played,
-        seed,
-        normal=lambda condition, _: to_dnf(condition),
-        own=lambda *_: None,
-        check=lambda: check_invariants(matcher),
-    )
+    play_checked(matcher, played, seed)
 
 
 def filled(threads: int = 2, part: int = 64) -> Adaptive:

@@ -12,7 +12,19 @@ import numpy as np
 from msgspec import Struct
 
 from tocsin.matching.adaptive._kernels.sections import LAID_OUT, lay_out
-from tocsin.matching.adaptive.state import HIGHEST, HOT_BIT, LOWEST, Access, Large, Section, State
+from tocsin.matching.adaptive.state import (
+    HIGHEST,
+    HOT_BIT,
+    LARGE_BIT,
+    LOWEST,
+    Access,
+    DenseCount,
+    Large,
+    Section,
+    State,
+    Top,
+    Total,
+)
 from tocsin.structures.array_types import Float64s, Int64s
 
 _LOW_HALF: Final = 0xFFFFFFFF
@@ -21,6 +33,10 @@ FEW_AT_ONCE: Final = 1 << 13  # or where events come one by one
 _MOST_PARTS: Final = 6  # that were divided one after the other, before all are divided together, and one more for each that is as large as can be
 _MOST_KINDS: Final = 64  # of pairs of slots that have sections of their own
 _KNOWN: Final = 8  # values of events, to judge by
+_QUARTER: Final = 256  # conjunctions that take as long to divide as all that is done for a cluster besides
+_BEHIND: Final = (
+    16  # a cluster is divided further when what is behind its sections is one of so many parts of it
+)
 _VISITS: Final = 16  # events that the estimate is worth
 
 
@@ -53,6 +69,27 @@ class _Bounds(NamedTuple):
     def sides(self) -> Int64s:
         """Return 1 for an interval that has a lower end, and 2 more for one that has an upper end."""
         return (self.lows > LOWEST) + 2 * (self.highs < HIGHEST - 1)
+
+
+def worth_dividing(state: State, sizes: Sizes) -> list[tuple[int, int, int]]:
+    """Return the large clusters, among those noted and hot ones, that it may pay to divide, those that save most first.
+
+    Each is its access path, how many conjunctions it has, and how many of them are behind its sections.
+    """
+    entries = state.review.suspects[: state.tops[Top.SUSPECTS]]
+    if state.dense.used[DenseCount.HOT]:
+        entries = np.concatenate([entries, state.dense.hot[state.dense.hot > 0] - 1])
+    entries = np.unique(entries[state.access.keys[entries, Access.PLACE] & LARGE_BIT > 0])
+    works = state.access.keys[entries, Access.WORK]
+    rows = state.large.rows[works & _LOW_HALF]
+    counts, behind = rows[:, Large.COUNT], rows[:, Large.COUNT] - rows[:, Large.DIVIDED]
+    hits = (works >> 32).astype(np.int32).view(np.float32)
+    sure = np.maximum(hits - 2.0 * np.sqrt(hits * float(state.totals[Total.WEIGHT])), 0.0)
+    saved = behind * sure / max(float(state.totals[Total.EVENTS]), 1.0) / (1.0 + behind / _QUARTER)
+    saved[(behind < sizes.checks) | (_BEHIND * behind < counts)] = -1.0
+    order = np.argsort(-saved)
+    order = order[saved[order] >= sizes.saved]
+    return list(zip(entries[order].tolist(), counts[order].tolist(), behind[order].tolist(), strict=True))
 
 
 def divide(state: State, entry: int, sizes: Sizes, most: int) -> tuple[State | None, int]:

@@ -15,7 +15,7 @@ from tocsin.matching.adaptive._kernels.clusters import pack
 from tocsin.matching.adaptive._kernels.dense import heat
 from tocsin.matching.adaptive._kernels.matching import match
 from tocsin.matching.adaptive._kernels.placement import forget, keep, recall, settle, withdraw
-from tocsin.matching.adaptive.dividing import FEW_AT_ONCE, MOST_AT_ONCE, Sizes, divide
+from tocsin.matching.adaptive.dividing import FEW_AT_ONCE, MOST_AT_ONCE, Sizes, divide, worth_dividing
 from tocsin.matching.adaptive.expected_events import ExpectedEvents, release
 from tocsin.matching.adaptive.planning import plan
 from tocsin.matching.adaptive.plans import conjunction_plans, costs, path_figures, selective_attributes
@@ -68,10 +68,6 @@ _MOSTLY: Final = (
     0.25  # share of the cost that hot clusters have, from which on all conjunctions are examined after a plan
 )
 _HEATED: Final = 8_192  # events in which hot clusters are looked for once
-_QUARTER: Final = 256  # conjunctions that take as long to divide as all that is done for a cluster besides
-_BEHIND: Final = (
-    16  # a cluster is divided further when so many times what is behind its sections is not all of it
-)
 _LOOKED_AT: Final = 256  # clusters that may be divided, at a time
 _ROUNDS: Final = (
     2  # of planning and moving, when all is planned at once: moving shows what further tables are worth
@@ -531,34 +527,22 @@ class Adaptive(StoredMatcher):
 
     def _divide_some(self, events: int) -> bool:
         """Divide the clusters where that saves most, if it saves enough, more of them where there were more events; return whether one was."""
-        state = self._state
-        if not state.large.counters[1]:
+        if not self._state.large.counters[1]:
             return False
-        entries = state.review.suspects[: state.tops[Top.SUSPECTS]]
-        if state.dense.used[DenseCount.HOT]:
-            entries = np.concatenate([entries, state.dense.hot[state.dense.hot > 0] - 1])
-        entries = np.unique(entries[state.access.keys[entries, Access.PLACE] & arrays.LARGE_BIT > 0])
-        works = state.access.keys[entries, Access.WORK]
-        rows = state.large.rows[works & _LOW_HALF]
-        counts, behind = rows[:, Large.COUNT], rows[:, Large.COUNT] - rows[:, Large.DIVIDED]
-        hits = (works >> 32).astype(np.int32).view(np.float32)
-        sure = np.maximum(hits - 2.0 * np.sqrt(hits * float(state.totals[Total.WEIGHT])), 0.0)
-        saved = behind * sure / max(float(state.totals[Total.EVENTS]), 1.0) / (1.0 + behind / _QUARTER)
-        saved[(behind < self._thresholds.sizes.checks) | (_BEHIND * behind < counts)] = -1.0
         most = MOST_AT_ONCE if events > MAINTAINED else FEW_AT_ONCE
         left, some = max(events // MAINTAINED, 1) * most, False
-        for at in np.argsort(-saved)[: min(events, _LOOKED_AT)].tolist():
-            entry, not_divided = int(entries[at]), int(behind[at])
-            if saved[at] < self._thresholds.sizes.saved or left <= 0:
+        found = worth_dividing(self._state, self._thresholds.sizes)
+        for entry, size, behind in found[: min(events, _LOOKED_AT)]:
+            if left <= 0:
                 break
-            count, counted = self._undivided.get(entry, (0, 0.0))
-            is_whole = counts[at] <= 2 * count and self._state.totals[Total.COUNTED] < 4.0 * counted
+            not_divided, (count, counted) = behind, self._undivided.get(entry, (0, 0.0))
+            is_whole = size <= 2 * count and self._state.totals[Total.COUNTED] < 4.0 * counted
             while not is_whole and left > 0:
                 divided, count = divide(self._state, entry, self._thresholds.sizes, most)
                 left, not_divided = left - count - _LEAST, not_divided - count
                 is_whole = divided is None or not_divided <= 0
                 if divided is None:
-                    self._undivided[entry] = int(counts[at]), float(self._state.totals[Total.COUNTED])
+                    self._undivided[entry] = size, float(self._state.totals[Total.COUNTED])
                 else:
                     self._state, some = divided, True
         return some

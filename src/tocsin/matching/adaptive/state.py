@@ -113,8 +113,8 @@ class GridRow(IntEnum):
 class Large(IntEnum):
     """Columns of `LargeClusters.rows`."""
 
-    ENTRY = 0  # of the access path; of a free row, -2 less the next free one
-    FIRST = 1  # its first checks
+    ENTRY = 0  # of the access path, or -1 if the row is free
+    FIRST = 1  # its first checks; of a free row, the next free one
     CLASS = 2  # of their block
     COUNT = 3  # of them
     GONE = 4  # words of conjunctions that are gone

@@ -77,8 +77,8 @@ def draw(
     """Write conjunctions into a sample, by the parts that a key may have of them; return what they cost an event, in checks.
 
     Each stands for `scale` conjunctions; if that is negative, for so many checks of an event. `placed` is the share of all
-    conjunctions that are in clusters already. `demand` is, by slot, how many
-    checks conjunctions cost that have an interval there, and no grid.
+    conjunctions that are in clusters already. `demand` is, by slot, how many checks conjunctions cost that have an interval
+    there, and no grid.
     """
     sample.count[0], total = 0, 0.0
     for i in range(numbers.shape[0]):

@@ -5,8 +5,8 @@ likely first, and then those that are not: the access path implies them, or they
 word is 0, the code that every event satisfies. Of a code that is checked and no equality, there is -1 less it. Where few events
 have a value to check, the slot of each check is behind the number, with the upper halves of the bounds that the value must have:
 they decide nearly always, and the predicates themselves are somewhere else in memory. A conjunction that is gone stays as a gap,
-with -1 for its number, until there are many. A large cluster has the first checks of its
-conjunctions besides, next to each other; these may be in sections (see `sections`), and what is added later is behind them.
+with -1 for its number, until there are many. A large cluster has the first checks of its conjunctions besides, next to each other;
+these may be in sections (see `sections`), and what is added later is behind them.
 """
 
 from __future__ import annotations
@@ -233,11 +233,9 @@ def large_of(state: State, entry: int) -> int:
 def words_gone(state: State, entry: int) -> int:
     """Return how many words of a cluster are of conjunctions that are gone."""
     large = large_of(state, entry)
-    return (
-        state.large.rows[large, Large.GONE]
-        if large >= 0
-        else state.access.keys[entry, Access.WORK] & _LOW_HALF
-    )
+    if large >= 0:
+        return state.large.rows[large, Large.GONE]
+    return state.access.keys[entry, Access.WORK] & _LOW_HALF
 
 
 @helper
@@ -255,16 +253,10 @@ def first_checks_wanted(state: State, entry: int, words: int) -> int:
     large, used = large_of(state, entry), words_in(state.access.keys[entry, Access.PLACE])
     if large >= 0:
         count = state.large.rows[large, Large.COUNT]
-        return (
-            size_of(class_of(count + 1))
-            if count == size_of(state.large.rows[large, Large.CLASS])
-            else np.int64(0)
-        )
-    return (
-        size_of(class_of((used + words) // REST + 1))
-        if used + words >= state.tops[Top.LARGE]
-        else np.int64(0)
-    )
+        is_full = count == size_of(state.large.rows[large, Large.CLASS])
+        return size_of(class_of(count + 1)) if is_full else np.int64(0)
+    is_large = used + words >= state.tops[Top.LARGE]
+    return size_of(class_of((used + words) // REST + 1)) if is_large else np.int64(0)
 
 
 @helper
@@ -297,12 +289,7 @@ def first_check(word: int, offset: int) -> int:
 def _make_large(state: State, entry: int) -> None:
     """Give a cluster first checks next to each other."""
     large, counters, row = state.large, state.large.counters, state.access.keys[entry]
-    number = counters[0]
-    if number >= 0:
-        counters[0] = -2 - large.rows[number, Large.ENTRY]
-    else:
-        number = counters[1]
-        counters[1] += 1
+    number = free_lists.take(large.rows[:, Large.FIRST], counters, 0, 1)
     for column in range(large.rows.shape[1]):
         large.rows[number, column] = 0
     large.rows[number, Large.ENTRY], large.rows[number, Large.GONE] = entry, row[Access.WORK] & _LOW_HALF
@@ -333,10 +320,10 @@ def _write_first_checks(state: State, entry: int, large: int) -> None:
 @helper
 def _make_small(state: State, entry: int, large: int) -> None:
     """Give back what a large cluster has besides words."""
-    row, counters = state.large.rows[large], state.large.counters
+    row = state.large.rows[large]
     blocks.give(state.large.checks, row[Large.FIRST], row[Large.CLASS])
-    row[Large.ENTRY], row[Large.SECTIONS] = -2 - counters[0], 0
-    counters[0] = large
+    row[Large.ENTRY], row[Large.SECTIONS] = -1, 0
+    free_lists.give(state.large.rows[:, Large.FIRST], state.large.counters, 0, large)
     state.access.keys[entry, Access.PLACE] &= ~np.int64(LARGE_BIT)
 
 
